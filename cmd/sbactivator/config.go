@@ -1,0 +1,449 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pgsbroker/sbroker/internal/migrate"
+)
+
+const (
+	envPrefix         = "SBACTIVATOR_"
+	defaultConfigFile = "sbactivator.yaml"
+)
+
+// Config is everything that can be set. Its fields and sbactivator.example.yaml say what they mean.
+type Config struct {
+	Database   DatabaseConfig    `mapstructure:"database"`
+	Log        LogConfig         `mapstructure:"log"`
+	HTTP       HTTPConfig        `mapstructure:"http"`
+	Activation ActivationConfig  `mapstructure:"activation"`
+	Servers    map[string]string `mapstructure:"-"` // libpq URLs by the name that routes use; case matters
+	Handlers   []HandlerConfig   `mapstructure:"-"`
+}
+
+// DatabaseConfig says where sb lives.
+type DatabaseConfig struct {
+	URL            string        `mapstructure:"url"`             // empty = PG* variables
+	PoolSize       int           `mapstructure:"pool_size"`       // 0 = from the readers it needs
+	StartupTimeout time.Duration `mapstructure:"startup_timeout"` // how long run waits for an unreachable database
+}
+
+// LogConfig is for the log on stderr.
+type LogConfig struct {
+	Level  slog.Level `mapstructure:"level"`
+	Format string     `mapstructure:"format"` // text or json
+}
+
+// HTTPConfig is for /healthz, /readyz and /metrics.
+type HTTPConfig struct {
+	Listen string `mapstructure:"listen"` // host:port, empty = off
+}
+
+// ActivationConfig holds the activator's times.
+type ActivationConfig struct {
+	PollInterval    time.Duration `mapstructure:"poll_interval"`    // looks this often even when no notification comes
+	IdleTimeout     time.Duration `mapstructure:"idle_timeout"`     // a reader without work ends after it
+	HandlerTimeout  time.Duration `mapstructure:"handler_timeout"`  // one call of a handler, thus one transaction
+	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"` // for running handlers after SIGTERM
+}
+
+// HandlerConfig attaches a program or an address to a queue.
+type HandlerConfig struct {
+	Queue           string   `yaml:"queue"`
+	Type            string   `yaml:"type"`              // exec, http or program
+	Command         []string `yaml:"command"`           // exec and program
+	URL             string   `yaml:"url"`               // http
+	Batch           int      `yaml:"batch"`             // messages per call at most
+	MaxQueueReaders int      `yaml:"max_queue_readers"` // over all activators
+	AutoEnd         bool     `yaml:"auto_end"`          // end what EndDialog and Error leave open; not for program
+}
+
+// UnmarshalYAML fills in the defaults of one handler.
+func (h *HandlerConfig) UnmarshalYAML(node *yaml.Node) error {
+	type plain HandlerConfig
+	*h = HandlerConfig{Batch: 10, MaxQueueReaders: 1, AutoEnd: true}
+	return node.Decode((*plain)(h))
+}
+
+// defaults has every scalar key. Its environment name is SBACTIVATOR_ and the key in capitals with _ for the dot.
+var defaults = map[string]any{
+	"database.url":                "",
+	"database.pool_size":          0,
+	"database.startup_timeout":    60 * time.Second,
+	"log.level":                   "info",
+	"log.format":                  "text",
+	"http.listen":                 "127.0.0.1:8421",
+	"activation.poll_interval":    5 * time.Second,
+	"activation.idle_timeout":     5 * time.Second,
+	"activation.handler_timeout":  30 * time.Second,
+	"activation.shutdown_timeout": 30 * time.Second,
+}
+
+// listKeys are the keys that are not scalar; in the environment they are YAML or JSON text.
+var listKeys = []string{"servers", "handlers"}
+
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// flagKeys are the keys that have a flag too.
+var flagKeys = map[string]string{
+	"database-url": "database.url",
+	"log-level":    "log.level",
+	"log-format":   "log.format",
+}
+
+func addConfigFlags(flags *pflag.FlagSet) {
+	flags.String("config", "", "configuration file (default "+defaultConfigFile+" where there is one)")
+	flags.String("database-url", "", "libpq URL or key=value string (default: the PG* variables)")
+	flags.String("log-level", "", "debug, info, warn or error (default info)")
+	flags.String("log-format", "", "text or json (default text)")
+}
+
+// configError is an error in what the user has set; it never quotes a URL.
+type configError struct{ error }
+
+func (e *configError) Unwrap() error { return e.error }
+
+func configErrorf(format string, args ...any) error {
+	return &configError{fmt.Errorf("configuration: "+format, args...)}
+}
+
+// loadConfig gathers flags, environment and file, in this order of precedence.
+func loadConfig(cmd *cobra.Command) (Config, error) {
+	if err := checkEnv(os.Environ()); err != nil {
+		return Config{}, err
+	}
+	v := viper.New()
+	v.AllowEmptyEnv(true) // An empty SBACTIVATOR_HTTP_LISTEN switches it off.
+	for key, value := range defaults {
+		v.SetDefault(key, value)
+		if err := v.BindEnv(key, envName(key)); err != nil {
+			return Config{}, err
+		}
+	}
+	for flag, key := range flagKeys {
+		if err := v.BindPFlag(key, cmd.Flags().Lookup(flag)); err != nil {
+			return Config{}, err
+		}
+	}
+	content, file, err := readConfigFile(cmd)
+	if err != nil {
+		return Config{}, err
+	}
+	var config Config
+	if err := config.readLists(content, file); err != nil {
+		return Config{}, err
+	}
+	tree, err := parseTree(content, file)
+	if err != nil {
+		return Config{}, err
+	}
+	if err := v.MergeConfigMap(tree); err != nil {
+		return Config{}, configErrorf("%s: %w", file, err)
+	}
+	err = v.Unmarshal(&config, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
+		durationHook, mapstructure.TextUnmarshallerHookFunc())))
+	if err != nil {
+		// The last line is a reason, what comes before it only says that there are some.
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+		return Config{}, configErrorf("%s", strings.TrimSpace(lines[len(lines)-1]))
+	}
+	return config, config.validate()
+}
+
+func readConfigFile(cmd *cobra.Command) (content []byte, file string, err error) {
+	named, err := cmd.Flags().GetString("config")
+	if err != nil {
+		return nil, "", err
+	}
+	named = cmp.Or(named, os.Getenv(envName("config")))
+	file = cmp.Or(named, defaultConfigFile)
+	content, err = os.ReadFile(file)
+	if named == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, file, nil
+	}
+	if err != nil {
+		return nil, file, configErrorf("%w", err)
+	}
+	return content, file, nil
+}
+
+// parseTree returns the scalar settings of the file and refuses keys it does not know.
+func parseTree(content []byte, file string) (map[string]any, error) {
+	var tree map[string]any
+	if err := yaml.Unmarshal(content, &tree); err != nil {
+		return nil, configErrorf("%s: not a YAML map of settings: %w", file, hideValues(err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		if slices.Contains(listKeys, name) {
+			delete(tree, name)
+			continue
+		}
+		section, isMap := tree[name].(map[string]any)
+		switch {
+		case !isSection(name):
+			return nil, unknownKey(file, name)
+		case tree[name] == nil:
+			delete(tree, name)
+			continue
+		case !isMap:
+			return nil, configErrorf("%s: %s holds further keys, such as %s", file, name, nearest(name+".", slices.Collect(maps.Keys(defaults))))
+		}
+		for _, key := range slices.Sorted(maps.Keys(section)) {
+			if _, known := defaults[name+"."+key]; !known {
+				return nil, unknownKey(file, name+"."+key)
+			}
+			if section[key] == nil {
+				delete(section, key) // "key:" without a value means the default.
+			}
+		}
+	}
+	return tree, nil
+}
+
+func isSection(name string) bool {
+	for key := range defaults {
+		if strings.HasPrefix(key, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// readLists reads what viper would spoil: it folds the case of all map keys, and server names are keys.
+func (c *Config) readLists(content []byte, file string) error {
+	var lists struct {
+		Servers  yaml.Node `yaml:"servers"`
+		Handlers yaml.Node `yaml:"handlers"`
+	}
+	// A file that is no map at all is reported by parseTree, with the reason.
+	_ = yaml.Unmarshal(content, &lists)
+	for key, node := range map[string]*yaml.Node{"servers": &lists.Servers, "handlers": &lists.Handlers} {
+		from := file + ": " + key
+		if text, set := os.LookupEnv(envName(key)); set {
+			from = envName(key)
+			*node = yaml.Node{}
+			if err := yaml.Unmarshal([]byte(text), node); err != nil {
+				return configErrorf("%s: neither YAML nor JSON: %w", from, hideValues(err))
+			}
+			if len(node.Content) == 1 { // of the document
+				*node = *node.Content[0]
+			}
+		}
+		if node.IsZero() {
+			continue
+		}
+		var err error
+		if key == "servers" {
+			err = node.Decode(&c.Servers)
+		} else {
+			if err := checkHandlerKeys(node, from); err != nil {
+				return err
+			}
+			err = node.Decode(&c.Handlers)
+		}
+		if err != nil {
+			return configErrorf("%s: %w", from, hideValues(err))
+		}
+	}
+	return nil
+}
+
+// checkHandlerKeys refuses unknown keys; yaml's own check would not name the nearest.
+func checkHandlerKeys(node *yaml.Node, from string) error {
+	var known []string
+	for field := range reflect.TypeFor[HandlerConfig]().Fields() {
+		known = append(known, field.Tag.Get("yaml"))
+	}
+	for _, item := range node.Content {
+		for i := 0; item.Kind == yaml.MappingNode && i < len(item.Content); i += 2 {
+			if key := item.Content[i].Value; !slices.Contains(known, key) {
+				return configErrorf("%s: line %d: unknown key %q, the nearest is %q", from, item.Content[i].Line, key, nearest(key, known))
+			}
+		}
+	}
+	return nil
+}
+
+// hideValues keeps only where a YAML error is and what kind: its text quotes values, and those may be URLs.
+func hideValues(err error) error {
+	var typeErr *yaml.TypeError
+	if !errors.As(err, &typeErr) {
+		return err // Syntax errors quote nothing.
+	}
+	place, _, _ := strings.Cut(typeErr.Errors[0], ": ")
+	return fmt.Errorf("%s: a value of the wrong kind", place)
+}
+
+func unknownKey(file, key string) error {
+	known := slices.Concat(slices.Collect(maps.Keys(defaults)), listKeys)
+	return configErrorf("%s: unknown key %q, the nearest is %q", file, key, nearest(key, known))
+}
+
+// checkEnv finds misspelt variables. Far-off names with our prefix are left alone: Kubernetes makes
+// some for a service that is called sbactivator.
+func checkEnv(environ []string) error {
+	known := []string{envName("config")}
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(defaults)), listKeys) {
+		known = append(known, envName(key))
+	}
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
+			continue
+		}
+		if near := nearest(name, known); distance(name, near) <= 2 {
+			return configErrorf("unknown variable %s, the nearest is %s", name, near)
+		}
+	}
+	return nil
+}
+
+// durationHook accepts durations only with a unit: 5 would be five nanoseconds.
+func durationHook(from, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() || from == to {
+		return value, nil
+	}
+	text, isText := value.(string)
+	if !isText {
+		return nil, fmt.Errorf("%v needs a unit, such as %vs", value, value)
+	}
+	return time.ParseDuration(text)
+}
+
+func (c Config) validate() error {
+	if _, err := migrate.ParseURL(c.Database.URL); err != nil {
+		return configErrorf("%w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		if _, err := migrate.ParseURL(c.Servers[name]); err != nil {
+			return configErrorf("servers.%s: %w", name, err)
+		}
+	}
+	if c.Database.PoolSize < 0 {
+		return configErrorf("database.pool_size: must not be negative")
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		return configErrorf("log.format: %q is neither text nor json", c.Log.Format)
+	}
+	if c.HTTP.Listen != "" {
+		if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {
+			return configErrorf("http.listen: %w", err)
+		}
+	}
+	for key, value := range map[string]time.Duration{
+		"activation.poll_interval":   c.Activation.PollInterval,
+		"activation.handler_timeout": c.Activation.HandlerTimeout,
+	} {
+		if value <= 0 {
+			return configErrorf("%s: must be greater than zero", key)
+		}
+	}
+	for key, value := range map[string]time.Duration{
+		"database.startup_timeout":    c.Database.StartupTimeout,
+		"activation.idle_timeout":     c.Activation.IdleTimeout,
+		"activation.shutdown_timeout": c.Activation.ShutdownTimeout,
+	} {
+		if value < 0 {
+			return configErrorf("%s: must not be negative", key)
+		}
+	}
+	queues := map[string]bool{}
+	for i, h := range c.Handlers {
+		if err := h.validate(); err != nil {
+			return configErrorf("handlers[%d]: %w", i, err)
+		}
+		if queues[h.Queue] {
+			return configErrorf("handlers[%d]: queue %q has a handler already", i, h.Queue)
+		}
+		queues[h.Queue] = true
+	}
+	return nil
+}
+
+func (h HandlerConfig) validate() error {
+	switch {
+	case h.Queue == "":
+		return errors.New("queue is missing")
+	case h.Batch < 1:
+		return errors.New("batch must be at least 1")
+	case h.MaxQueueReaders < 1 || h.MaxQueueReaders > 32767:
+		return errors.New("max_queue_readers must be between 1 and 32767")
+	}
+	switch h.Type {
+	case "exec", "program":
+		if len(h.Command) == 0 || h.Command[0] == "" {
+			return fmt.Errorf("type %s needs a command", h.Type)
+		}
+		if h.URL != "" {
+			return fmt.Errorf("type %s takes no url", h.Type)
+		}
+	case "http":
+		u, err := url.Parse(h.URL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return errors.New("type http needs a url that begins with http:// or https://")
+		}
+		if h.Command != nil {
+			return errors.New("type http takes no command")
+		}
+	default:
+		return fmt.Errorf("type %q is none of exec, http, program", h.Type)
+	}
+	return nil
+}
+
+// newLogger logs to stderr as configured.
+func newLogger(cmd *cobra.Command, config LogConfig) *slog.Logger {
+	options := &slog.HandlerOptions{Level: config.Level}
+	if config.Format == "json" {
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options))
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))
+}
+
+// nearest returns the candidate with the smallest edit distance, the first by name among equals.
+func nearest(s string, candidates []string) string {
+	return slices.MinFunc(slices.Sorted(slices.Values(candidates)), func(a, b string) int {
+		return distance(s, a) - distance(s, b)
+	})
+}
+
+// distance is Levenshtein's, in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,12 @@
+create or replace function sb.probe_queue(queue_id integer)
+  returns bigint
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._probe_queue(current_user, probe_queue.queue_id);
+end;
+comment on function sb.probe_queue(integer) is
+  'For activators: null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
+revoke all on function sb.probe_queue(integer) from public;

@@ -1,0 +1,106 @@
+create or replace function sb_internal._begin_dialog(
+  caller name,
+  from_service text,
+  to_service text,
+  on_contract text,
+  broker_instance text,
+  related_conversation uuid,
+  related_conversation_group uuid,
+  lifetime interval
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c record;
+  conversation_group uuid;
+  expires timestamptz;
+  instance text := _begin_dialog.broker_instance;
+begin
+  if _begin_dialog.from_service is null or _begin_dialog.from_service = '' then
+    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
+  end if;
+  if _begin_dialog.to_service is null or _begin_dialog.to_service = ''
+    or char_length(_begin_dialog.to_service) > 256
+  then
+    perform sb_internal._require_name(_begin_dialog.to_service, 'service', 256);
+  end if;
+  if _begin_dialog.on_contract is null or _begin_dialog.on_contract = '' then
+    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
+  end if;
+  if char_length(instance) > 128 then
+    perform sb_internal._raise('S8413');
+  end if;
+  if _begin_dialog.related_conversation is not null and _begin_dialog.related_conversation_group is not null then
+    perform sb_internal._raise('22023',
+      array['related_conversation and related_conversation_group exclude each other']);
+  end if;
+  if _begin_dialog.lifetime is not null then
+    if _begin_dialog.lifetime <= interval '0'
+      or extract(epoch from _begin_dialog.lifetime) > 2147483647
+    then
+      perform sb_internal._raise('S8411', array[_begin_dialog.lifetime::text]);
+    end if;
+    expires := sb_internal._now() + _begin_dialog.lifetime;
+  end if;
+
+  select s.service_id, q.name as queue_name, q.owner, q.receivers,
+         k.service_contract_id, k.owner as contract_owner, k.referencers
+    into c
+    from (select _begin_dialog.from_service as name) as a
+    left join sb_internal.service as s on s.name = a.name
+    left join sb_internal.queue as q on q.queue_id = s.queue_id
+    left join sb_internal.contract as k on k.name = _begin_dialog.on_contract;
+  if c.service_id is null then
+    perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
+  end if;
+  if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
+    and not sb_internal._may(_begin_dialog.caller, c.owner, c.receivers)
+  then
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || c.queue_name
+      || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
+  end if;
+  if c.service_contract_id is null then
+    perform sb_internal._raise('S8425', array[_begin_dialog.on_contract]);
+  end if;
+  -- The system's own contracts, DEFAULT among them, are for everybody.
+  if c.service_contract_id >= 65536
+    and _begin_dialog.caller <> c.contract_owner and not (_begin_dialog.caller = any (c.referencers))
+    and not sb_internal._may(_begin_dialog.caller, c.contract_owner, c.referencers)
+  then
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text,
+      'use contract ' || _begin_dialog.on_contract]);
+  end if;
+  if lower(instance) = 'current database' then
+    select b.broker_instance::text into instance from sb_internal.broker as b where b.singleton;
+  end if;
+
+  if _begin_dialog.related_conversation is not null then
+    conversation_group := sb_internal._lock_group_of(_begin_dialog.related_conversation);
+    if conversation_group is null then
+      perform sb_internal._raise('S8426', array[_begin_dialog.related_conversation::text]);
+    end if;
+    if not exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _begin_dialog.related_conversation
+         and e.service_id = c.service_id)
+    then
+      perform sb_internal._raise('S9610', array[_begin_dialog.from_service, conversation_group::text]);
+    end if;
+  elsif _begin_dialog.related_conversation_group is not null then
+    conversation_group := _begin_dialog.related_conversation_group;
+    perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
+  end if;
+
+  return sb_internal._begin(c.service_id, c.service_contract_id, _begin_dialog.to_service, instance,
+    conversation_group, expires);
+end
+$$;
+comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) is
+  'BEGIN DIALOG behind sb.begin_dialog.';
+revoke all on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) from public;

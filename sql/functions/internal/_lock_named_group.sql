@@ -1,0 +1,82 @@
+create or replace function sb_internal._lock_named_group(
+  queue_id integer,
+  for_conversation uuid,
+  for_group uuid,
+  timeout interval,
+  deadline timestamptz
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  named uuid := _lock_named_group.for_group;
+  nap double precision := 0.005;
+begin
+  loop
+    if _lock_named_group.for_conversation is not null then
+      select e.conversation_group_id
+        into named
+        from sb_internal.endpoint as e
+        join sb_internal.service as s on s.service_id = e.service_id
+       where e.conversation_handle = _lock_named_group.for_conversation
+         and e.state <> 'DO'
+         and s.queue_id = _lock_named_group.queue_id;
+      if not found then
+        perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
+      end if;
+    elsif not exists (
+      select 1
+        from sb.conversation_group as g
+        join sb_internal.service as s on s.service_id = g.service_id
+       where g.conversation_group_id = named
+         and s.queue_id = _lock_named_group.queue_id)
+    then
+      perform sb_internal._raise('S8436', array[named::text]);
+    end if;
+
+    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+      -- No limit: wait as everybody waits, in the lock queue.
+      if _lock_named_group.for_conversation is not null then
+        named := sb_internal._lock_group_of(_lock_named_group.for_conversation);
+        if named is null then
+          perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
+        end if;
+        return named;
+      end if;
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id = named
+          for no key update;
+      if not found then
+        perform sb_internal._raise('S8436', array[named::text]);
+      end if;
+      return named;
+    end if;
+
+    perform 1
+       from sb.conversation_group as g
+      where g.conversation_group_id = named
+        for no key update skip locked;
+    if found then
+      perform 1
+         from sb_internal.endpoint as e
+        where e.conversation_handle = _lock_named_group.for_conversation
+          and e.conversation_group_id = named;
+      if found or _lock_named_group.for_conversation is null then
+        return named;
+      end if;
+    end if;
+    exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
+    perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
+    nap := least(nap * 1.5, 0.25);
+  end loop;
+  return null;
+end
+$$;
+comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) is
+  'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Errors: S8426, S8436 also for those of another queue.';
+revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;

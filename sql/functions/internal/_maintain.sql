@@ -1,0 +1,44 @@
+create or replace function sb_internal._maintain(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._require_admin(_maintain.caller, 'maintain');
+  -- Messages whose endpoint has gone: both sides ended at once. Never counted as ready, never needed.
+  delete from sb_internal.message as m
+   where m.ctid = any (array(
+     select o.ctid
+       from sb_internal.message as o
+      where not exists (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_handle = o.conversation_handle
+           and e.state <> 'DO')
+      limit 10000
+        for update skip locked));
+  delete from sb_internal.group_backoff as b
+   where b.not_before < sb_internal._now() - interval '1 hour';
+  delete from sb_internal.activated_task as t
+   where not exists (
+     select 1
+       from pg_stat_get_activity(t.pid) as a);
+  perform sb_internal._write_poison_limits();
+  perform sb_internal._deliver(null, null);
+  -- An event that was left to the holder of the monitor's row and not sent by him.
+  perform sb_internal._monitor_arrival(q.queue_id)
+     from sb_internal.queue as q
+    where q.has_activation_event
+      and exists (
+        select 1
+          from sb_internal.message as m
+         where m.queue_id = q.queue_id);
+  perform sb_internal._prune_roles();
+end
+$$;
+comment on function sb_internal._maintain(name) is
+  'sb.maintain with the callers rights checked.';
+revoke all on function sb_internal._maintain(name) from public;

@@ -1,0 +1,44 @@
+create or replace function sb_internal._multicast(
+  caller name,
+  conversation_handles uuid[],
+  message_type text,
+  message_body bytea
+)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  conversation uuid;
+  previous uuid;
+  is_done boolean := true;
+begin
+  if _multicast.conversation_handles is null then
+    perform sb_internal._raise('S8418');
+  end if;
+  -- In id order, as everybody who takes several locks of a kind.
+  for conversation in
+    select h.handle
+      from unnest(_multicast.conversation_handles) as h (handle)
+     order by h.handle nulls first
+  loop
+    if conversation is null then
+      perform sb_internal._raise('S8418');
+    elsif conversation = previous then
+      perform sb_internal._raise('SB001', array[conversation::text]);
+    end if;
+    previous := conversation;
+    is_done := sb_internal._send(_multicast.caller, conversation, _multicast.message_type,
+      array[_multicast.message_body], false, false);
+    -- A validator has to run first; the verdict is the same for every handle.
+    exit when not is_done;
+  end loop;
+  return is_done;
+end
+$$;
+comment on function sb_internal._multicast(name, uuid[], text, bytea) is
+  'SEND on several conversations behind sb.multicast: all or none, since a failing one fails the statement. Returns false as _send does.';
+revoke all on function sb_internal._multicast(name, uuid[], text, bytea) from public;

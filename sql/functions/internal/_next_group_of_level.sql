@@ -1,0 +1,123 @@
+-- The hint is where the last group that could be locked was found. It is never trusted: it says where
+-- to begin, not what to take, so it may be wrong in any way.
+create or replace function sb_internal._next_group_of_level(
+  queue_id integer,
+  level smallint,
+  is_full boolean,
+  out conversation_group_id uuid,
+  out conversation_handle uuid
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+as $$
+declare
+  hint bigint := coalesce(sb_internal._cell(_next_group_of_level.queue_id, 'hint_' || _next_group_of_level.level), 0);
+  found_at bigint;
+  candidate record;
+  looked integer := 0;
+  tried uuid[] := '{}';
+  oldest_due timestamptz;
+  stepped uuid;
+  wrapped boolean := false;
+  first_step uuid;
+begin
+  if _next_group_of_level.is_full then
+    select min(d.due_at)
+      into oldest_due
+      from sb_internal.due as d
+     where d.queue_id = _next_group_of_level.queue_id
+       and d.priority = _next_group_of_level.level
+       and d.due_at <= clock_timestamp();
+  end if;
+
+  for candidate in
+    select m.conversation_handle, m.conversation_group_id, m.queuing_order, m.message_enqueue_time
+      from sb_internal.message as m
+     where m.queue_id = _next_group_of_level.queue_id
+       and m.priority = _next_group_of_level.level
+       and m.queuing_order >= case when _next_group_of_level.is_full then 0 else hint end
+     order by m.queuing_order
+     limit 300
+  loop
+    looked := looked + 1;
+    -- A timer that fell due before the message arrived goes first, else the message.
+    if oldest_due <= candidate.message_enqueue_time then
+      exit when looked = 1;
+    end if;
+    continue when candidate.conversation_group_id = any (tried);
+    conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+    if conversation_group_id is not null then
+      conversation_handle := candidate.conversation_handle;
+      found_at := candidate.queuing_order;
+      exit;
+    end if;
+    tried := tried || candidate.conversation_group_id;
+  end loop;
+
+  if conversation_group_id is null and oldest_due is not null then
+    for candidate in
+      select d.conversation_handle, d.conversation_group_id
+        from sb_internal.due as d
+       where d.queue_id = _next_group_of_level.queue_id
+         and d.priority = _next_group_of_level.level
+         and d.due_at <= clock_timestamp()
+       order by d.due_at
+       limit 300
+    loop
+      continue when candidate.conversation_group_id = any (tried);
+      conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+      if conversation_group_id is not null then
+        conversation_handle := candidate.conversation_handle;
+        return;
+      end if;
+      tried := tried || candidate.conversation_group_id;
+    end loop;
+  end if;
+
+  if conversation_group_id is null and (looked = 300 or looked = 1 and oldest_due is not null) then
+    -- The front belongs to busy groups. Step from group to group, one probe each, from a random point
+    -- on and once around; stepping by conversation would walk a busy group's thousands.
+    stepped := gen_random_uuid();
+    first_step := stepped;
+    loop
+      select m.conversation_handle, m.conversation_group_id, m.queuing_order
+        into candidate
+        from sb_internal.message as m
+       where m.queue_id = _next_group_of_level.queue_id
+         and m.priority = _next_group_of_level.level
+         and m.conversation_group_id > stepped
+       order by m.conversation_group_id, m.queuing_order
+       limit 1;
+      if not found or wrapped and candidate.conversation_group_id > first_step then
+        exit when wrapped;
+        wrapped := true;
+        stepped := '00000000-0000-0000-0000-000000000000';
+        continue;
+      end if;
+      stepped := candidate.conversation_group_id;
+      continue when stepped = any (tried);
+      conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+      if conversation_group_id is not null then
+        conversation_handle := candidate.conversation_handle;
+        found_at := candidate.queuing_order;
+        exit;
+      end if;
+    end loop;
+  end if;
+
+  -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
+  if found_at > hint + 128 or found_at < hint then
+    perform setval(('sb_internal.queue_' || _next_group_of_level.queue_id || '_hint_'
+      || _next_group_of_level.level)::regclass, found_at);
+  end if;
+end
+$$;
+comment on function sb_internal._next_group_of_level(integer, smallint, boolean) is
+  'One priority level of _next_group: a window from the start hint (a full search: from the front), then due timers and lifetimes, then from group to group.';
+revoke all on function sb_internal._next_group_of_level(integer, smallint, boolean) from public;

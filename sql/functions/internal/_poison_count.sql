@@ -1,0 +1,56 @@
+-- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
+-- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
+create or replace function sb_internal._poison_count(queue_id integer)
+  returns integer
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  position bigint := sb_internal._cell(_poison_count.queue_id, 'poison_position');
+  horizon bigint;
+  entry bigint;
+  receiver bigint;
+  counted bigint[] := '{}';
+  carried integer := 0;
+  status text;
+begin
+  if position is null then
+    return 0;
+  end if;
+  for age in 0..15 loop
+    entry := sb_internal._cell(_poison_count.queue_id, 'poison_' || ((position - age) & 15));
+    exit when entry is null or entry = 0;
+
+    -- The low half of the entry is the low half of a transaction id below the horizon. An id from
+    -- another cluster may seem to lie ahead; asking for its status would raise.
+    horizon := coalesce(horizon, pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    receiver := (horizon & ~4294967295) | (entry & 4294967295);
+    if receiver >= horizon then
+      receiver := receiver - 4294967296;
+    end if;
+    exit when receiver < 3;
+
+    status := pg_xact_status(receiver::text::xid8);
+    exit when status = 'committed';
+    continue when status is distinct from 'aborted' or receiver = any (counted);
+
+    if counted = '{}' then
+      -- First sign of trouble: make sure the ids were written here and not restored from a dump.
+      if sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp() then
+        perform sb_internal._poison_reset(_poison_count.queue_id);
+        return 0;
+      end if;
+    end if;
+    counted := counted || receiver;
+    carried := entry >> 32;
+  end loop;
+  -- A ring full of rollbacks says how many came before its oldest entry.
+  return cardinality(counted) + case when cardinality(counted) = 16 then carried else 0 end;
+end
+$$;
+comment on function sb_internal._poison_count(integer) is
+  'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are left out. Survives the rollbacks it counts.';
+revoke all on function sb_internal._poison_count(integer) from public;

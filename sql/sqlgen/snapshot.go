@@ -1,0 +1,408 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	orderTxt      = "sql/order.txt"
+	sumsFile      = "migrations/SHA256SUMS"
+	plainSQL      = "sql/sbroker.sql"
+	lockTimeout   = "set local lock_timeout = '10s';\n"
+	generatedFrom = "-- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost\n"
+	generatedTo   = "-- sqlgen:done\n"
+	// migrateLock is internal/migrate's advisory lock; a test there compares the two.
+	migrateLock = "8314312785603818081"
+)
+
+// source is one file under sql/ in load order; path is relative to sql/.
+type source struct {
+	path string
+	text string
+}
+
+func (s source) block() string {
+	sum := sha256.Sum256([]byte(s.text))
+	return fmt.Sprintf("-- sqlgen:begin %s sha256:%s\n%s-- sqlgen:end %s\n", s.path, hex.EncodeToString(sum[:]), s.text, s.path)
+}
+
+// sources reads order.txt and the files it names.
+func (r repo) sources() ([]source, error) {
+	order, err := os.ReadFile(r.abs(orderTxt))
+	if err != nil {
+		return nil, err
+	}
+	var entries []string
+	for line := range strings.Lines(string(order)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			entries = append(entries, line)
+		}
+	}
+	var paths []string
+	for _, entry := range entries {
+		folder, isFolder := strings.CutSuffix(entry, "/")
+		if !isFolder {
+			paths = append(paths, entry)
+			continue
+		}
+		names, err := fs.Glob(os.DirFS(r.abs("sql")), folder+"/*.sql")
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == 0 {
+			return nil, fmt.Errorf("%s: %s holds no .sql file", orderTxt, entry)
+		}
+		for _, name := range names {
+			if !slices.Contains(entries, name) {
+				paths = append(paths, name)
+			}
+		}
+	}
+	var list []source
+	var errs []error
+	seen := map[string]bool{}
+	for _, p := range paths {
+		if seen[p] {
+			errs = append(errs, fmt.Errorf("%s: %s is listed twice", orderTxt, p))
+			continue
+		}
+		seen[p] = true
+		b, err := os.ReadFile(r.abs("sql/" + p))
+		switch text := string(b); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", orderTxt, err))
+		case !strings.HasSuffix(text, "\n"):
+			errs = append(errs, fmt.Errorf("sql/%s: the last line must end with a newline", p))
+		case strings.Contains("\n"+text, "\n-- sqlgen:"):
+			errs = append(errs, fmt.Errorf("sql/%s: a line begins with the generator's own marker", p))
+		default:
+			list = append(list, source{p, text})
+		}
+	}
+	// A source that nobody lists would be dead code that looks alive.
+	for _, folder := range []string{"functions", "views", "grants"} {
+		err := fs.WalkDir(os.DirFS(r.abs("sql")), folder, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && path.Ext(p) == ".sql" && !seen[p] {
+				errs = append(errs, fmt.Errorf("%s: %s is not listed", orderTxt, p))
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+// migration is a pair of files NNNNNN_name.{up,down}.sql.
+type migration struct {
+	version  int
+	name     string
+	released bool // listed in SHA256SUMS: frozen
+	up, down string
+}
+
+func (m migration) file(direction string) string {
+	return fmt.Sprintf("migrations/%06d_%s.%s.sql", m.version, m.name, direction)
+}
+
+var migrationRE = regexp.MustCompile(`^(\d{6})_([a-z0-9_]+)\.(up|down)\.sql$`)
+
+// migrations reads the pairs in version order and checks the frozen ones against their sums.
+func (r repo) migrations() ([]migration, error) {
+	entries, err := os.ReadDir(r.abs("migrations"))
+	if err != nil {
+		return nil, err
+	}
+	byVersion := map[int]*migration{}
+	texts := map[string]string{}
+	for _, entry := range entries {
+		if path.Ext(entry.Name()) != ".sql" {
+			continue
+		}
+		m := migrationRE.FindStringSubmatch(entry.Name())
+		if m == nil {
+			return nil, fmt.Errorf("migrations/%s: the name is not NNNNNN_name.{up,down}.sql", entry.Name())
+		}
+		b, err := os.ReadFile(r.abs("migrations/" + entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		version, err := strconv.Atoi(m[1])
+		if err != nil {
+			return nil, err
+		}
+		if byVersion[version] == nil {
+			byVersion[version] = &migration{version: version, name: m[2]}
+		}
+		mig := byVersion[version]
+		if mig.name != m[2] {
+			return nil, fmt.Errorf("migrations: version %d has two names, %s and %s", version, mig.name, m[2])
+		}
+		texts[entry.Name()] = string(b)
+		if m[3] == "up" {
+			mig.up = string(b)
+		} else {
+			mig.down = string(b)
+		}
+	}
+	sums, err := r.read(sumsFile)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for line := range strings.Lines(string(sums)) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			return nil, fmt.Errorf("%s: %q is not a line of sha256sum", sumsFile, line)
+		}
+		sum, name := fields[0], strings.TrimPrefix(fields[1], "*")
+		text, exists := texts[name]
+		have := sha256.Sum256([]byte(text))
+		if !exists || hex.EncodeToString(have[:]) != sum {
+			errs = append(errs, fmt.Errorf("migrations/%s is released and must not change or go: write a new migration", name))
+			continue
+		}
+		version, err := strconv.Atoi(migrationRE.FindStringSubmatch(name)[1])
+		if err != nil {
+			return nil, err
+		}
+		byVersion[version].released = true
+	}
+	var list []migration
+	for version := 1; version <= len(byVersion); version++ {
+		if byVersion[version] == nil {
+			return nil, fmt.Errorf("migrations: version %d is missing", version)
+		}
+		list = append(list, *byVersion[version])
+	}
+	return list, errors.Join(errs...)
+}
+
+var blockRE = regexp.MustCompile(`(?ms)^-- sqlgen:begin (\S+) sha256:[0-9a-f]{64}\n(.*?)^-- sqlgen:end (\S+)\n|^-- sqlgen:drop (\S+)\n`)
+
+// lastBlocks returns for each path the source of its last block in the given migrations.
+func lastBlocks(list []migration) map[string]source {
+	last := map[string]source{}
+	for _, m := range list {
+		for _, b := range blockRE.FindAllStringSubmatch(m.up, -1) {
+			if dropped := b[4]; dropped != "" {
+				delete(last, dropped)
+			} else {
+				last[b[1]] = source{b[1], b[2]}
+			}
+		}
+	}
+	return last
+}
+
+// snapshotFiles generates the open migration and the plain SQL file.
+func (r repo) snapshotFiles() (files, error) {
+	sources, err := r.sources()
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.migrations()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, errors.New("migrations/000001_schema.up.sql is written by hand and must exist first")
+	}
+	// Version 1 holds what the sources stand on, so it never takes blocks itself.
+	open := list[len(list)-1]
+	if earlier := list[:len(list)-1]; open.released || open.version == 1 {
+		open = migration{version: open.version + 1, name: "functions"}
+	} else {
+		list = earlier
+	}
+	before := lastBlocks(list)
+	var changed, gone []source
+	for _, s := range sources {
+		if before[s.path] != s {
+			changed = append(changed, s)
+		}
+	}
+	for p, s := range before {
+		if !slices.ContainsFunc(sources, func(s source) bool { return s.path == p }) {
+			gone = append(gone, s)
+		}
+	}
+	slices.SortFunc(gone, func(a, b source) int { return strings.Compare(a.path, b.path) })
+
+	out := files{}
+	if changed != nil || gone != nil || strings.Contains(open.up, generatedFrom) {
+		open.up = splice(open.up, upText(open, changed, gone))
+		open.down = splice(open.down, downText(open, changed, gone, before))
+		out[open.file("up")] = []byte(open.up)
+		out[open.file("down")] = []byte(open.down)
+	}
+	if open.up != "" {
+		list = append(list, open)
+	}
+	out[plainSQL] = plainText(list)
+	return out, nil
+}
+
+// splice puts the generated region into a migration, keeping what is written by hand around it.
+func splice(text, region string) string {
+	region = generatedFrom + region + generatedTo
+	if text == "" {
+		return lockTimeout + "\n" + region
+	}
+	before, rest, found := strings.Cut(text, generatedFrom)
+	if !found {
+		return text + "\n" + region
+	}
+	_, after, _ := strings.Cut(rest, generatedTo)
+	return before + region + after
+}
+
+func upText(m migration, changed, gone []source) string {
+	var b strings.Builder
+	for _, s := range changed {
+		b.WriteString(s.block())
+	}
+	for _, s := range gone {
+		fmt.Fprintf(&b, "-- sqlgen:drop %s\n%s", s.path, dropText(s))
+	}
+	fmt.Fprintf(&b, "insert into sb_internal.meta(version, name) values (%d, '%s');\n", m.version, m.name)
+	return b.String()
+}
+
+// downText puts back what the migration replaced or dropped, then drops what it added. The first
+// snapshot has nothing to put back and empties the schemas of code.
+func downText(m migration, changed, gone []source, before map[string]source) string {
+	var b strings.Builder
+	if len(before) == 0 {
+		b.WriteString(dropAll)
+	} else {
+		var added []source
+		for _, s := range append(slices.Clone(gone), changed...) {
+			if old, ok := before[s.path]; ok {
+				b.WriteString(old.block())
+			} else {
+				added = append(added, s)
+			}
+		}
+		for _, s := range slices.Backward(added) {
+			b.WriteString(dropText(s))
+		}
+	}
+	fmt.Fprintf(&b, "delete from sb_internal.meta where version = %d;\n", m.version)
+	return b.String()
+}
+
+var createRE = regexp.MustCompile(`(?m)^create or replace (function|procedure|view) (sb|sb_internal)\.(\w+)`)
+
+// dropText drops all that the source creates, a function with all its overloads.
+func dropText(s source) string {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, m := range createRE.FindAllStringSubmatch(s.text, -1) {
+		if seen[m[0]] {
+			continue
+		}
+		seen[m[0]] = true
+		if m[1] == "view" {
+			fmt.Fprintf(&b, "drop view if exists %s.%s;\n", m[2], m[3])
+			continue
+		}
+		fmt.Fprintf(&b, `do $$
+declare
+  _routine regprocedure;
+begin
+  for _routine in
+    select p.oid::regprocedure
+      from pg_catalog.pg_proc as p
+     where p.pronamespace = '%s'::regnamespace
+       and p.proname = '%s'
+  loop
+    execute pg_catalog.format('drop routine %%s', _routine);
+  end loop;
+end
+$$;
+`, m[2], m[3])
+	}
+	return b.String()
+}
+
+// dropAll goes round until nothing is left, because views and functions depend on each other both
+// ways. It never cascades: what somebody else built on sb stops it, and PostgreSQL names it.
+const dropAll = `do $$
+declare
+  _object record;
+  _left integer;
+  _before integer;
+  _stuck boolean;
+begin
+  loop
+    _left := 0;
+    for _object in
+      select 'view' as kind, c.oid, c.oid::regclass::text as name
+        from pg_catalog.pg_class as c
+       where c.relnamespace = 'sb'::regnamespace
+         and c.relkind = 'v'
+      union all
+      select 'routine', p.oid, p.oid::regprocedure::text
+        from pg_catalog.pg_proc as p
+       where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+       order by oid desc
+    loop
+      begin
+        execute pg_catalog.format('drop %s %s', _object.kind, _object.name);
+      exception
+        when dependent_objects_still_exist then
+          if _stuck then
+            raise;
+          end if;
+          _left := _left + 1;
+      end;
+    end loop;
+    exit when _left = 0;
+    _stuck := _left = _before;
+    _before := _left;
+  end loop;
+end
+$$;
+`
+
+// plainText strings all migrations together for people who have only psql, and leaves golang-migrate's
+// version table as golang-migrate itself would.
+func plainText(list []migration) []byte {
+	var b bytes.Buffer
+	b.WriteString(`-- Installs sb, Service Broker for PostgreSQL, with nothing but psql 14 or newer:
+--
+--   psql -X -f sbroker.sql "dbname=…"
+--
+-- Run it as the role that shall own sb; that role needs CREATE on the database, no more. It is one
+-- transaction: it installs all or nothing, and refuses where sb exists already. Later versions come
+-- by "sbactivator migrate up", which finds the version noted here.
+--
+-- Code generated by sqlgen from migrations/. DO NOT EDIT.
+\set ON_ERROR_STOP on
+begin;
+set local client_min_messages = warning;
+-- Waits for a running "sbactivator migrate".
+do $$ begin perform pg_catalog.pg_advisory_xact_lock(` + migrateLock + `); end $$;
+create schema if not exists sb_internal;
+create table sb_internal.schema_migrations (version bigint not null primary key, dirty boolean not null);
+`)
+	for _, m := range list {
+		fmt.Fprintf(&b, "\n-- %s\n%s", m.file("up"), m.up)
+	}
+	fmt.Fprintf(&b, "\ninsert into sb_internal.schema_migrations(version, dirty) values (%d, false);\ncommit;\n", list[len(list)-1].version)
+	return b.Bytes()
+}
