@@ -136,6 +136,24 @@ comment on column sb_internal.service.senders is
 create index service_queue_id_idx on sb_internal.service (queue_id);
 create sequence sb_internal.service_id as integer start 65536 owned by sb_internal.service.service_id;
 
+create table sb_internal.service_status (
+  service_id integer not null,
+  queue_id integer not null,
+  is_accepting boolean not null,
+  is_queue_enabled boolean not null,
+  is_retention_enabled boolean not null,
+  is_poison_watched boolean not null,
+  has_activation_event boolean not null,
+  queue_owner name not null,
+  receivers name[] not null,
+  constraint service_status_pkey primary key (service_id),
+  constraint service_status_service_id_fkey foreign key (service_id)
+    references sb_internal.service (service_id) on delete cascade
+);
+comment on table sb_internal.service_status is
+  'What SEND and RECEIVE have to know of a service, its queue and the broker, in one row: one probe instead of three. Written by triggers on those tables only (_refresh_service_status).';
+comment on column sb_internal.service_status.is_accepting is 'Broker and queue are switched on.';
+
 create table sb_internal.service_contract (
   service_id integer not null,
   service_contract_id integer not null,
@@ -252,6 +270,8 @@ create table sb_internal.endpoint (
   service_contract_id integer not null,
   priority smallint not null,
   is_initiator boolean not null,
+  has_sent boolean not null default false,
+  is_waiting boolean not null default false,
   state text not null default 'CO',
   far_service text collate "C" not null,
   far_broker_instance text collate "C",
@@ -262,7 +282,11 @@ create table sb_internal.endpoint (
 comment on table sb_internal.endpoint is
   'One row per side of a dialog. Kept static: what changes with each message lives in send_counter and receive_cursor.';
 comment on column sb_internal.endpoint.state is
-  'As this side itself wrote it. SO is CO of an initiator without send_counter row; DI and ER may also follow from a message in the queue or the clock: ask _effective_state.';
+  'As this side itself wrote it. DI and ER may also follow from a message in the queue or the clock: ask _effective_state.';
+comment on column sb_internal.endpoint.has_sent is
+  'Written by the first SEND. SO is CO of an initiator that has sent nothing. The update also makes a repeatable read transaction fail (40001) that would count from zero again.';
+comment on column sb_internal.endpoint.is_waiting is
+  'This side has rows in the transmission queue: later sends queue up behind them.';
 comment on column sb_internal.endpoint.peer_handle is
   'The other side''s handle, fixed when the dialog begins. The initiator''s handle is the conversation_id.';
 comment on column sb_internal.endpoint.conversation_group_id is

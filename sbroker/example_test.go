@@ -40,12 +40,14 @@ func Example() {
 				return err
 			}
 		}
-		return errors.Join(
-			b.CreateService(ctx, sbroker.Service{Name: "//clerk", Queue: "ClerkQueue", IfNotExists: true}),
-			b.CreateService(ctx, sbroker.Service{
-				Name: "//approver", Queue: "ApproverQueue",
-				Contracts: []sbroker.ContractName{"//expenses"}, IfNotExists: true,
-			}))
+		err = b.CreateService(ctx, sbroker.Service{Name: "//clerk", Queue: "ClerkQueue", IfNotExists: true})
+		if err != nil {
+			return err
+		}
+		return b.CreateService(ctx, sbroker.Service{
+			Name: "//approver", Queue: "ApproverQueue",
+			Contracts: []sbroker.ContractName{"//expenses"}, IfNotExists: true,
+		})
 	}))
 
 	type report struct{ Amount int }

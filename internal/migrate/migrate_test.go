@@ -2,14 +2,11 @@ package migrate
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,89 +20,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"go.uber.org/goleak"
 
-	"github.com/pgsbroker/sbroker/internal/privatepg"
+	"github.com/pgsbroker/sbroker/internal/pgtest"
 	"github.com/pgsbroker/sbroker/migrations"
 )
 
-// server is the superuser's URL, binDir where its psql is. These tests want databases without sb, and
-// internal/pgtest stands on this package, so they bring their own.
-var server, binDir string
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	if server = os.Getenv("SBROKER_TEST_URL"); server == "" {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-		defer cancel()
-		private, err := privatepg.Start(ctx, privatepg.Options{})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		server, binDir = private.URL(), private.BinDir()
-		defer func() { _ = private.Stop(context.Background()) }()
-	}
-	known := goleak.IgnoreCurrent() // the server's keepers
-	if code := m.Run(); code != 0 {
-		return code
-	}
-	if err := goleak.Find(known); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-// testDB is an empty database of its own, and a role that may create schemas in it and no more.
+// testDB is an empty database, and a role that may create schemas in it and no more. Its name needs
+// quoting and has capitals, to find whoever forgets it.
 type testDB struct {
+	*pgtest.DB
 	super *pgx.Conn
-	owner string // URL
 	role  string
+	owner string // URL of role
 }
 
 func newDatabase(t *testing.T) *testDB {
 	t.Helper()
-	ctx := t.Context()
-	// Names that need quoting, and the role's in capitals, to find whoever forgets it.
-	suffix := strings.ToLower(rand.Text()[:10])
-	name, role, password := `migrate "`+suffix+`"`, `Migrate "`+suffix+`"`, rand.Text()
-	admin := connect(t, server)
-	do(t, admin, "create role "+quote(role)+" login password '"+password+"'")
-	do(t, admin, "create database "+quote(name))
-	do(t, admin, "grant create on database "+quote(name)+" to "+quote(role))
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(ctx)
-		for _, statement := range []string{"drop database " + quote(name) + " with (force)", "drop role " + quote(role)} {
-			if _, err := admin.Exec(ctx, statement); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	db := &testDB{super: connect(t, u.String()), role: role}
-	u.User = url.UserPassword(role, password)
-	db.owner = u.String()
-	return db
+	db := pgtest.Empty(t)
+	role := db.CreateRole(t, `Plain "Role"`)
+	super := db.Superuser(t)
+	do(t, super, "grant create on database "+quote(db.Name)+" to "+quote(role))
+	return &testDB{DB: db, super: super, role: role, owner: db.URLAs(role)}
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
-
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Cleanups run last in, first out, so the connection outlives those that use it.
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
 
 func do(t *testing.T, conn *pgx.Conn, statement string) {
 	t.Helper()
@@ -252,12 +192,12 @@ func TestUpDownUpLeavesNothingBehind(t *testing.T) {
 		state.Dirty || state.Pending != nil {
 		t.Errorf("after up: %+v, %v", state, err)
 	}
-	if diff := cmp.Diff([]string{"7 false"}, ask[string](t, db.super, history)); diff != "" {
+	if diff := cmp.Diff([]string{"7 f"}, ask[string](t, db.super, history)); diff != "" {
 		t.Errorf("the other application's history changed:\n%s", diff)
 	}
 	if missing := ask[string](t, db.super, `
 		select nspname::text from pg_namespace
-		 where nspname in ('sb', 'sb_internal') and nspowner::regrole <> quote_ident('`+db.role+`')::regrole`); missing != nil {
+		 where nspname in ('sb', 'sb_internal') and pg_get_userbyid(nspowner) <> '`+db.role+`'`); len(missing) != 0 {
 		t.Errorf("not owned by the plain role: %v", missing)
 	}
 
@@ -267,7 +207,7 @@ func TestUpDownUpLeavesNothingBehind(t *testing.T) {
 	if diff := cmp.Diff(before, db.fingerprint(t)); diff != "" {
 		t.Errorf("up and down left something (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"7 false"}, ask[string](t, db.super, history)); diff != "" {
+	if diff := cmp.Diff([]string{"7 f"}, ask[string](t, db.super, history)); diff != "" {
 		t.Errorf("the other application's history changed:\n%s", diff)
 	}
 
@@ -483,7 +423,7 @@ func TestUpgradeKeepsTheOwner(t *testing.T) {
 	if err := db.migrator(t, older).up(ctx); err != nil {
 		t.Fatal(err)
 	}
-	m, err := newMigrator(db.super.Config().ConnString(), fixture())
+	m, err := newMigrator(db.URLAs(""), fixture())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,14 +471,13 @@ func TestPlainFile(t *testing.T) {
 	if err := Up(ctx, migrated.owner); err != nil {
 		t.Fatal(err)
 	}
-	if psql := findPsql(); psql != "" {
+	if psql, err := exec.LookPath("psql"); err == nil {
 		out, err := exec.CommandContext(ctx, psql, "-X", "-q", "-f", plain, piped.owner).CombinedOutput()
 		if err != nil || len(out) > 0 {
 			t.Fatalf("psql: %v\n%s", err, out)
 		}
 	} else {
-		conn := connect(t, piped.owner)
-		do(t, conn, strings.Replace(string(text), `\set ON_ERROR_STOP on`, "", 1))
+		do(t, piped.ConnAs(t, piped.role), strings.Replace(string(text), `\set ON_ERROR_STOP on`, "", 1))
 	}
 
 	want, err := Status(ctx, migrated.owner)
@@ -552,12 +491,11 @@ func TestPlainFile(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-migrated +plain file):\n%s", diff)
 	}
-	// The two roles differ in name only.
+	// The roles differ in what their names begin with.
 	mask := func(db *testDB) []string {
 		list := db.fingerprint(t)
 		for i, line := range list {
-			line = strings.ReplaceAll(line, `\"\"`, `\"`)
-			list[i] = strings.ReplaceAll(line, strings.Trim(strings.Fields(db.role)[1], `"`), "…")
+			list[i] = strings.ReplaceAll(line, db.Name, "…")
 		}
 		slices.Sort(list)
 		return list
@@ -571,18 +509,4 @@ func TestPlainFile(t *testing.T) {
 	if err := Down(ctx, piped.owner, true); err != nil {
 		t.Errorf("down after the plain file: %v", err)
 	}
-}
-
-// findPsql returns the psql that belongs to the server, else any, else nothing.
-func findPsql() string {
-	if binDir != "" {
-		if path, err := exec.LookPath(filepath.Join(binDir, "psql")); err == nil {
-			return path
-		}
-	}
-	path, err := exec.LookPath("psql")
-	if err != nil {
-		return ""
-	}
-	return path
 }

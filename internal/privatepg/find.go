@@ -83,7 +83,10 @@ func (s sources) candidates() []string {
 	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(numberIn(b), numberIn(a)) })
 	if s.path {
 		if initdb, err := exec.LookPath(exe("initdb")); err == nil {
-			dirs = slices.Insert(dirs, 0, filepath.Dir(initdb))
+			// A link in a directory of links: the other programs are where it leads to.
+			if initdb, err = filepath.EvalSymlinks(initdb); err == nil {
+				dirs = slices.Insert(dirs, 0, filepath.Dir(initdb))
+			}
 		}
 	}
 	return dirs

@@ -1,6 +1,7 @@
 package privatepg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,13 +120,22 @@ func launch(ctx context.Context, opts Options, h *home, bin string, log *os.File
 	}
 	if err := server.wait(ctx, p.done); err != nil {
 		p.kill()
-		return nil, port, fmt.Errorf("postgres%s did not start: %w\n%s", h.owner, err, tail(log))
+		return nil, port, fmt.Errorf("postgres%s did not start: %w\n%s", h.owner, cmp.Or(p.err, err), tail(log))
 	}
 	return server, port, nil
 }
 
 // wait returns once the server takes connections.
 func (s *Server) wait(ctx context.Context, died <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // whoever has our port instead may accept a connection and say nothing
+		select {
+		case <-died:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	return poll(ctx, died, func() error {
 		conn, err := pgx.Connect(ctx, s.URL())
 		if err != nil {

@@ -184,6 +184,28 @@ func TestFailedStartSaysWhy(t *testing.T) {
 	mustExec(t, mustStart(t, Options{DataDir: dir}).URL(), "select 1")
 }
 
+func TestRootOnlyDirectory(t *testing.T) {
+	t.Parallel()
+	dir := reachableDir(t)
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "data")
+	s, err := Start(t.Context(), Options{DataDir: dir})
+	if err == nil {
+		err = s.Stop(t.Context())
+	}
+	if os.Geteuid() != 0 {
+		if err != nil {
+			t.Errorf("not as root, yet %v", err)
+		}
+		return
+	}
+	if err == nil || !strings.Contains(err.Error(), "cannot reach "+dir) {
+		t.Errorf("as root: %v", err)
+	}
+}
+
 func TestCancelledStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

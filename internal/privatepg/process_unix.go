@@ -67,6 +67,10 @@ func startProcess(h *home, log *os.File, program string, args ...string) (*proce
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
+		if h.owner != nil && errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("PostgreSQL refuses root and runs as user %s, who cannot reach %s: choose another directory",
+				h.owner.name, h.dir)
+		}
 		return nil, err
 	}
 	p := &process{signals: signals, done: make(chan struct{})}
@@ -138,7 +142,7 @@ func (a *account) String() string {
 	if a == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (run as user %s, since it refuses root: that user must be able to reach the directory)", a.name)
+	return fmt.Sprintf(" (as user %s)", a.name)
 }
 
 // lockHome takes the directory's lock. The server and all its processes inherit it, so whoever gets it knows that

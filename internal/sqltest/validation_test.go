@@ -199,7 +199,7 @@ func TestErrorBody(t *testing.T) {
 	for description, want := range map[string]string{
 		"":                       "",
 		" plain <b>&amp;\"']]> ": " plain <b>&amp;\"']]> ",
-		"é€😀\t\r\n\u0085\u2028":   "é€😀\t\r\n\u0085\u2028",
+		"é€😀\t\r\n\u0085\u2028":  "é€😀\t\r\n\u0085\u2028",
 		"\x01\x08\x0b\x0c\x0e\x1f\ufffe\uffff\x7f": "\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\x7f",
 	} {
 		const namespace = "https://schemas.microsoft.com/SQL/ServiceBroker"

@@ -67,7 +67,7 @@ func (l *linter) source(s source) {
 	l.repeatable(file, statements)
 	switch folder := strings.Split(s.path, "/")[0]; folder {
 	case "functions":
-		l.functions(file, s.path, statements)
+		l.functions(file, s, statements)
 	case "views":
 		l.views(file, s.path, statements)
 	}
@@ -95,7 +95,9 @@ var repeatable = []string{
 // repeatable lets through only statements that may run twice, since a block may.
 func (l *linter) repeatable(file string, statements []statement) {
 	for _, st := range statements {
-		if !slices.ContainsFunc(repeatable, func(p string) bool { return strings.HasPrefix(st.text+" ", p) }) {
+		ok := slices.ContainsFunc(repeatable, func(p string) bool { return strings.HasPrefix(st.text+" ", p) }) ||
+			strings.HasPrefix(st.text, "insert into ") && strings.Contains(st.text, " on conflict ")
+		if !ok {
 			l.add(file, st.line, "%q may not run twice", firstWords(st.text))
 		}
 	}
@@ -106,10 +108,10 @@ var (
 	viewRE    = regexp.MustCompile(`^create or replace view (sb) \. (\w+) `)
 )
 
-func (l *linter) functions(file, p string, statements []statement) {
-	want := strings.TrimSuffix(path.Base(p), ".sql")
+func (l *linter) functions(file string, s source, statements []statement) {
+	want := strings.TrimSuffix(path.Base(s.path), ".sql")
 	schema := "sb"
-	if path.Base(path.Dir(p)) == "internal" {
+	if strings.HasPrefix(want, "_") {
 		schema = "sb_internal"
 	}
 	created := 0
@@ -118,7 +120,7 @@ func (l *linter) functions(file, p string, statements []statement) {
 		switch {
 		case m != nil:
 			created++
-			l.header(file, m[1], m[2], st)
+			l.header(file, m[1], m[2], st, unpinnedRE.MatchString(s.text))
 			if m[2] != schema || m[3] != want {
 				l.add(file, st.line, "%s.%s does not belong here: this file is for %s.%s", m[2], m[3], schema, want)
 			}
@@ -185,6 +187,9 @@ var clauses = []clause{
 	{"security", "security definer or invoker", regexp.MustCompile(`^security (definer|invoker)$`)},
 }
 
+// unpinnedRE is how the comment of an invoker step that calls user code excuses it from set search_path.
+var unpinnedRE = regexp.MustCompile(`(?m)^--.*\bno set clause`)
+
 // setRE is what may stand between security and the body, bodyRE where the body begins.
 var (
 	setRE  = regexp.MustCompile(`^(set|cost|rows|strict|leakproof|called on null input|returns null on null input|support)\b`)
@@ -192,7 +197,7 @@ var (
 )
 
 // header checks one create statement: returns, language, volatility, parallel, security, set, body.
-func (l *linter) header(file, kind, schema string, st statement) {
+func (l *linter) header(file, kind, schema string, st statement, unpinned bool) {
 	next := 0
 	var rest []string // after security, before the body
 	language, volatility, security := "", "", ""
@@ -244,6 +249,7 @@ lines:
 	const path = "set search_path = pg_catalog, pg_temp"
 	pinned := slices.Contains(rest, path)
 	switch {
+	case unpinned && security == "security invoker":
 	case schema == "sb_internal" && language == "language plpgsql" && !pinned:
 		l.add(file, st.line, "header: no line %q", path)
 	case security == "security definer" && !pinned:

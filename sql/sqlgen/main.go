@@ -48,11 +48,17 @@ func run(dir, command string) error {
 	case "errors":
 		return r.write(r.errorFiles)
 	case "snapshot":
-		return errors.Join(r.write(r.errorFiles), r.write(r.snapshotFiles))
+		if err := r.write(r.errorFiles); err != nil {
+			return err
+		}
+		return r.write(r.snapshotFiles)
 	case "lint":
 		return r.lint()
 	case "check":
-		return errors.Join(r.fresh(r.errorFiles), r.fresh(r.snapshotFiles), r.lint())
+		if err := errors.Join(r.fresh(r.errorFiles), r.fresh(r.snapshotFiles)); err != nil {
+			return err
+		}
+		return r.lint()
 	}
 	return fmt.Errorf("unknown command %q: use snapshot, errors, lint or check", command)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,8 +21,8 @@ type token struct {
 	kind kind
 	text string
 	line int
-	// depth counts the dollar-quoted bodies around the token: their inside is scanned too.
-	depth int
+	// inBody marks the tokens between the dollar quotes of a function body, which is SQL too.
+	inBody bool
 	// first marks the first token of a line.
 	first bool
 }
@@ -38,12 +39,12 @@ var pieceRE = regexp.MustCompile(`(?s)^(?:` +
 
 var escapeStringRE = regexp.MustCompile(`(?s)^[eE]'(?:[^'\\]|\\.|'')*'`)
 
-// scan cuts SQL into tokens. Dollar quotes become signs with the tokens of their inside between
-// them, which is right for bodies and harmless for text that happens to be quoted so.
+// scan cuts SQL into tokens. The dollar quotes of a body (after as or do) become signs with the tokens
+// of the body between them; any other dollar-quoted text is one literal.
 func scan(text string) ([]token, error) {
 	var (
 		tokens []token
-		quotes []string // open dollar quotes
+		body   string // the dollar quote that is open
 		line   = 1
 		first  = true
 	)
@@ -59,7 +60,7 @@ func scan(text string) ([]token, error) {
 			continue
 		}
 		m := pieceRE.FindStringSubmatchIndex(rest)
-		t := token{kind: sign, text: rest[:1], line: line, depth: len(quotes), first: first}
+		t := token{kind: sign, text: rest[:1], line: line, inBody: body != "", first: first}
 		if m != nil {
 			t.text = rest[:m[1]]
 			if escaped := escapeStringRE.FindString(rest); escaped != "" {
@@ -78,11 +79,17 @@ func scan(text string) ([]token, error) {
 			case m[6] >= 0:
 				t.kind = quoted
 			case m[8] >= 0:
-				if n := len(quotes); n > 0 && quotes[n-1] == t.text {
-					quotes = quotes[:n-1]
-					t.depth = len(quotes)
-				} else {
-					quotes = append(quotes, t.text)
+				switch {
+				case body == t.text:
+					body, t.inBody = "", false
+				case body == "" && len(tokens) > 0 && slices.Contains([]string{"as", "do"}, tokens[len(tokens)-1].text):
+					body = t.text
+				default:
+					end := strings.Index(rest[len(t.text):], t.text)
+					if end < 0 {
+						return nil, fmt.Errorf("line %d: unterminated %s", line, t.text)
+					}
+					t.kind, t.text = literal, rest[:end+2*len(t.text)]
 				}
 			case m[10] >= 0:
 				t.kind = word
@@ -95,8 +102,8 @@ func scan(text string) ([]token, error) {
 		first = false
 		pos += len(t.text)
 	}
-	if len(quotes) > 0 {
-		return nil, fmt.Errorf("unterminated %s", quotes[len(quotes)-1])
+	if body != "" {
+		return nil, fmt.Errorf("unterminated %s", body)
 	}
 	return tokens, nil
 }
@@ -120,7 +127,7 @@ func blockComment(s string) (int, bool) {
 	return 0, false
 }
 
-// statement is one top-level statement: its tokens outside dollar-quoted bodies, joined by one space.
+// statement is one top-level statement: its tokens outside of its body, joined by one space.
 type statement struct {
 	text   string
 	line   int
@@ -139,7 +146,7 @@ func split(tokens []token) []statement {
 		current = statement{}
 	}
 	for i, t := range tokens {
-		if t.depth > 0 {
+		if t.inBody {
 			continue
 		}
 		switch {

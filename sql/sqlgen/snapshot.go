@@ -57,16 +57,14 @@ func (r repo) sources() ([]source, error) {
 			paths = append(paths, entry)
 			continue
 		}
-		names, err := fs.Glob(os.DirFS(r.abs("sql")), folder+"/*.sql")
+		names, err := os.ReadDir(r.abs("sql/" + folder))
 		if err != nil {
-			return nil, err
-		}
-		if len(names) == 0 {
-			return nil, fmt.Errorf("%s: %s holds no .sql file", orderTxt, entry)
+			return nil, fmt.Errorf("%s: %w", orderTxt, err)
 		}
 		for _, name := range names {
-			if !slices.Contains(entries, name) {
-				paths = append(paths, name)
+			p := entry + name.Name()
+			if path.Ext(p) == ".sql" && !slices.Contains(entries, p) {
+				paths = append(paths, p)
 			}
 		}
 	}
@@ -92,16 +90,19 @@ func (r repo) sources() ([]source, error) {
 		}
 	}
 	// A source that nobody lists would be dead code that looks alive.
-	for _, folder := range []string{"functions", "views", "grants"} {
-		err := fs.WalkDir(os.DirFS(r.abs("sql")), folder, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && path.Ext(p) == ".sql" && !seen[p] {
-				errs = append(errs, fmt.Errorf("%s: %s is not listed", orderTxt, p))
-			}
+	err = fs.WalkDir(os.DirFS(r.abs("sql")), ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		case p == "checks" || p == "sqlgen": // tests and their data
+			return fs.SkipDir
+		case path.Ext(p) == ".sql" && "sql/"+p != plainSQL && !seen[p]:
+			errs = append(errs, fmt.Errorf("%s: %s is not listed", orderTxt, p))
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return list, errors.Join(errs...)
 }

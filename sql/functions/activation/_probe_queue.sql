@@ -1,5 +1,10 @@
-create or replace function sb_internal._probe_queue(caller name, queue_id integer)
-  returns bigint
+create or replace function sb_internal._probe_queue(
+  caller name,
+  queue_id integer,
+  out head bigint,
+  out receives bigint
+)
+  returns record
   language plpgsql
   volatile
   parallel unsafe
@@ -8,41 +13,45 @@ create or replace function sb_internal._probe_queue(caller name, queue_id intege
 as $$
 declare
   levels smallint[];
+  is_counting boolean;
   conversation uuid;
-  head bigint;
 begin
   perform sb_internal._require_admin(_probe_queue.caller, 'run an activator');
   if not coalesce(sb_internal._queue_is_on(_probe_queue.queue_id), false) then
-    return null;
+    return;
   end if;
-  select b.priority_levels into levels from sb_internal.broker as b where b.singleton;
+  select b.priority_levels, q.is_poison_message_handling_enabled
+    into levels, is_counting
+    from sb_internal.broker as b
+    join sb_internal.queue as q on q.queue_id = _probe_queue.queue_id
+   where b.singleton;
+  if is_counting then
+    receives := coalesce(sb_internal._cell(_probe_queue.queue_id, 'poison_position'), 0);
+  end if;
   -- What could be received is what could be locked; the subtransaction gives the lock back.
   begin
     select g.conversation_handle
       into conversation
       from sb_internal._next_group(_probe_queue.queue_id, levels) as g;
     if conversation is null then
-      return null;
+      return;
     end if;
-    select hashtextextended(concat_ws(' ', conversation, min(r.rank)), 0)
-      into head
-      from (
-        (select m.queuing_order::numeric as rank
+    head := hashtextextended(concat_ws(' ', conversation,
+      coalesce((
+        select m.queuing_order
           from sb_internal.message as m
          where m.conversation_handle = conversation
          order by m.message_sequence_number
-         limit 1)
-        union all
-        select extract(epoch from d.due_at)
-          from sb_internal.due as d
-         where d.conversation_handle = conversation
-           and d.due_at <= sb_internal._now()) as r;
+         limit 1), 0),
+      (select min(d.due_at)
+         from sb_internal.due as d
+        where d.conversation_handle = conversation
+          and d.due_at <= sb_internal._now())), 0);
     perform sb_internal._raise('SB003');
   exception
     when sqlstate 'SB003' then
       null;
   end;
-  return head;
 end
 $$;
 comment on function sb_internal._probe_queue(name, integer) is

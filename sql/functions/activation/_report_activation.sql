@@ -7,7 +7,7 @@ create or replace function sb_internal._report_activation(caller name, activator
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  now timestamptz := sb_internal._now();
+  reported_at timestamptz := sb_internal._now();
 begin
   perform sb_internal._require_admin(_report_activation.caller, 'run an activator');
 
@@ -18,7 +18,7 @@ begin
              from jsonb_to_recordset(_report_activation.tasks) as r (pid integer)));
   insert into sb_internal.activated_task as t (pid, queue_id, procedure_name, execute_as, activator, started_at)
   select r.pid, r.queue_id, r.procedure_name, r.execute_as, _report_activation.activator,
-         now - r.age * interval '1 second'
+         reported_at - r.age * interval '1 second'
     from jsonb_to_recordset(_report_activation.tasks)
            as r (pid integer, queue_id integer, procedure_name text, execute_as name, age double precision)
     join sb_internal.queue as q on q.queue_id = r.queue_id
@@ -33,7 +33,7 @@ begin
   -- In id order, for two activators may report at once. That this one has nothing to do does not make a
   -- queue inactive on which another one's readers are busy.
   insert into sb_internal.queue_monitor as m (queue_id, state, last_empty_rowset_time, last_activated_time)
-  select r.queue_id, r.state, now - r.empty_age * interval '1 second', now - r.activated_age * interval '1 second'
+  select r.queue_id, r.state, reported_at - r.empty_age * interval '1 second', reported_at - r.activated_age * interval '1 second'
     from jsonb_to_recordset(_report_activation.monitors)
            as r (queue_id integer, state text, empty_age double precision, activated_age double precision)
     join sb_internal.queue as q on q.queue_id = r.queue_id

@@ -20,9 +20,9 @@ begin
     from sb_internal.queue as q
    where q.queue_id = _take_reader.queue_id;
   for slot in 0 .. coalesce(slots, 0) - 1 loop
-    if case when _take_reader.for_session
+    if (case when _take_reader.for_session
          then pg_try_advisory_lock(sb_internal._reader_slot(_take_reader.queue_id, slot))
-         else pg_try_advisory_xact_lock(sb_internal._reader_slot(_take_reader.queue_id, slot)) end
+         else pg_try_advisory_xact_lock(sb_internal._reader_slot(_take_reader.queue_id, slot)) end)
     then
       return true;
     end if;

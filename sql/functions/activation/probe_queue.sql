@@ -1,12 +1,13 @@
-create or replace function sb.probe_queue(queue_id integer)
-  returns bigint
+create or replace function sb.probe_queue(queue_id integer, out head bigint, out receives bigint)
+  returns record
   language sql
   volatile
   parallel unsafe
   security invoker
 begin atomic
-  select sb_internal._probe_queue(current_user, probe_queue.queue_id);
+  select p.head, p.receives
+    from sb_internal._probe_queue(current_user, probe_queue.queue_id) as p;
 end;
 comment on function sb.probe_queue(integer) is
-  'For activators: null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
+  'For activators: head is null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. receives is the counter of activation_scan, null while poison handling is off. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
 revoke all on function sb.probe_queue(integer) from public;

@@ -1,4 +1,5 @@
--- Parsed inside an element of our own, so that a DOCTYPE, and with it every entity, is a syntax error.
+-- Parsed inside an element of our own, so that a DOCTYPE, and with it every entity, is a syntax
+-- error.
 create or replace function sb.error_code(message_body bytea)
   returns integer
   language plpgsql

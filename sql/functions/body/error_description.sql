@@ -1,4 +1,5 @@
--- Parsed inside an element of our own, so that a DOCTYPE, and with it every entity, is a syntax error.
+-- Parsed inside an element of our own, so that a DOCTYPE, and with it every entity, is a syntax
+-- error.
 create or replace function sb.error_description(message_body bytea)
   returns text
   language plpgsql

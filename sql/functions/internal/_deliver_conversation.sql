@@ -82,14 +82,19 @@ begin
   if moved > 0 then
     perform sb_internal._wake(target.queue_id);
   end if;
-  if e.state = 'DO'
-    and not exists (
-      select 1
-        from sb_internal.transmission as t
-       where t.conversation_handle = e.conversation_handle)
+  if not exists (
+    select 1
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle)
   then
-    delete from sb_internal.endpoint as o
-     where o.conversation_handle = e.conversation_handle;
+    if e.state = 'DO' then
+      delete from sb_internal.endpoint as o
+       where o.conversation_handle = e.conversation_handle;
+    else
+      update sb_internal.endpoint as o
+         set is_waiting = false
+       where o.conversation_handle = e.conversation_handle;
+    end if;
   end if;
   return moved;
 end

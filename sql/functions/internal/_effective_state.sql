@@ -33,12 +33,9 @@ begin
   elsif _effective_state.is_initiator
     and not exists (
       select 1
-        from sb_internal.send_counter as c
-       where c.conversation_handle = _effective_state.conversation_handle)
-    and not exists (
-      select 1
-        from sb_internal.transmission as t
-       where t.conversation_handle = _effective_state.conversation_handle)
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _effective_state.conversation_handle
+         and e.has_sent)
   then
     return 'SO';
   end if;

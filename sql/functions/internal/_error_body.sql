@@ -17,10 +17,13 @@ begin
       replace(replace(replace(_error_body.namespace, '&', '&amp;'), '<', '&lt;'), '"', '&quot;'),
       _error_body.code,
       -- XML 1.0 cannot hold most control characters, not even as references; U+FFFD is written as a
-      -- reference because a database that is not in UTF-8 cannot hold it. A bare CR would be read as LF.
+      -- reference because a database that is not in UTF-8 cannot hold it. A bare CR would be read
+      -- as LF.
       replace(
         regexp_replace(
-          replace(replace(replace(_error_body.description, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'),
+          replace(
+            replace(replace(_error_body.description, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'
+          ),
           '[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]',
           '&#xFFFD;',
           'g'

@@ -32,7 +32,7 @@ begin
   end;
   loop
     select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_poison_message_handling_enabled,
-           o.has_activation_event, b.poison_message_threshold, b.priority_levels
+           o.has_activation_event, b.priority_levels
       into q
       from sb_internal.queue as o
      cross join sb_internal.broker as b
@@ -47,9 +47,7 @@ begin
     if not q.is_enabled then
       perform sb_internal._raise('S9617', array[q.name]);
     end if;
-    if q.is_poison_message_handling_enabled
-      and sb_internal._poison_count(q.queue_id) >= q.poison_message_threshold
-    then
+    if q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id) then
       perform sb_internal._poison_disable(q.queue_id);
       return null;
     end if;

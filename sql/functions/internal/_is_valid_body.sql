@@ -22,7 +22,7 @@ begin
       or sb_internal._json_is_well_formed(_is_valid_body.body)
       and coalesce((
         select sb_internal._json_schema_is_valid(t.schema,
-                 sb_internal._json_decode(_is_valid_body.body)::jsonb)
+                 sb_internal._json_value(_is_valid_body.body))
           from sb_internal.message_type as t
          where t.message_type_id = _is_valid_body.message_type_id
            and t.schema is not null), true)

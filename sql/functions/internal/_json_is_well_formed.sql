@@ -1,5 +1,6 @@
 -- One exception block on every version: pg_input_is_valid (PostgreSQL 16) would spare neither the
--- one for bytes that are not UTF-8 nor the one for nesting beyond the stack, and the block costs 0.4 µs.
+-- one for bytes that are not UTF-8 nor the one for nesting beyond the stack, and the block costs
+-- 0.4 µs.
 create or replace function sb_internal._json_is_well_formed(body bytea)
   returns boolean
   language plpgsql
@@ -9,7 +10,8 @@ create or replace function sb_internal._json_is_well_formed(body bytea)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- The cast is the check; is not null only makes it an expression that plpgsql evaluates without a query.
+  -- The cast is the check; is not null only makes it an expression that plpgsql evaluates without a
+  -- query.
   return convert_from(
     case
       when substr(_json_is_well_formed.body, 1, 3) = '\xefbbbf'::bytea

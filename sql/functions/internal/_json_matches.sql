@@ -1,5 +1,6 @@
--- An absent keyword yields NULL in a comparison, so the if is not taken and the keyword is not applied: that is
--- the rule of JSON Schema. Where a query is needed, ? asks first whether the keyword is there.
+-- An absent keyword yields NULL in a comparison, so the if is not taken and the keyword is not
+-- applied: that is the rule of JSON Schema. Where a query is needed, ? asks first whether the
+-- keyword is there.
 create or replace function sb_internal._json_matches(
   schema jsonb,
   value jsonb

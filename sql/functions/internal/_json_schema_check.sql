@@ -1,4 +1,5 @@
--- Each keyword of each subschema is one row; the walk goes down one level past the limit to see that there is more.
+-- Each keyword of each subschema is one row; the walk goes down one level past the limit to see
+-- that there is more.
 create or replace function sb_internal._json_schema_check(schema jsonb)
   returns void
   language plpgsql
@@ -41,7 +42,9 @@ begin
         union all
         select 'properties/' || replace(replace(p.key, '~', '~0'), '/', '~1'), p.value
         from jsonb_each(
-          case jsonb_typeof(n.schema -> 'properties') when 'object' then n.schema -> 'properties' end
+          case jsonb_typeof(n.schema -> 'properties')
+            when 'object' then n.schema -> 'properties'
+          end
         ) as p(key, value)
       ) as c
       where jsonb_typeof(n.schema) = 'object' and n.depth <= _max_depth
@@ -83,7 +86,8 @@ begin
           _wrong := 'a type name or a list of them';
         end if;
       when 'required' then
-        if _kind <> 'array' or jsonb_path_exists(_at.value, 'strict $[*] ? (@.type() != "string")') then
+        if _kind <> 'array'
+          or jsonb_path_exists(_at.value, 'strict $[*] ? (@.type() != "string")') then
           _wrong := 'an array of strings';
         end if;
       when 'properties' then
@@ -107,7 +111,8 @@ begin
         end if;
       when 'pattern' then
         begin
-          -- In JSON Schema \b is a word boundary, in PostgreSQL a backspace: refused, not silently different.
+          -- In JSON Schema \b is a word boundary, in PostgreSQL a backspace: refused, not silently
+          -- different.
           _wrong := 'a regular expression without \b and \B';
           if _kind = 'string' then
             if (_at.value #>> '{}') !~ '^(?:[^\\]|\\[^bB])*\\[bB]'

@@ -21,7 +21,8 @@ begin
   if _home is null then
     return sb_internal._json_matches(_json_schema_is_valid.schema, _json_schema_is_valid.body);
   end if;
-  -- Dynamic because the extension may be absent. The exact argument types leave no other overload a chance.
+  -- Dynamic because the extension may be absent. The exact argument types leave no other overload a
+  -- chance.
   execute format('select %I.jsonb_matches_schema($1::pg_catalog.json, $2)', _home)
   into _is_valid
   using _json_schema_is_valid.schema, _json_schema_is_valid.body;

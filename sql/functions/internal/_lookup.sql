@@ -3,7 +3,8 @@ create or replace function sb_internal._lookup(
   name text,
   if_exists boolean default false,
   out id integer,
-  out owner name
+  out owner name,
+  out acl name[]
 )
   returns record
   language plpgsql
@@ -15,28 +16,28 @@ as $$
 begin
   case _lookup.kind
     when 'message type' then
-      select t.message_type_id, t.owner
-        into _lookup.id, _lookup.owner
+      select t.message_type_id, t.owner, '{}'
+        into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.message_type as t
        where t.name = _lookup.name or t.sqlserver_name = _lookup.name;
     when 'contract' then
-      select c.service_contract_id, c.owner
-        into _lookup.id, _lookup.owner
+      select c.service_contract_id, c.owner, c.referencers
+        into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.contract as c
        where c.name = _lookup.name or c.sqlserver_name = _lookup.name;
     when 'queue' then
-      select q.queue_id, q.owner
-        into _lookup.id, _lookup.owner
+      select q.queue_id, q.owner, q.receivers
+        into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.queue as q
        where q.name = _lookup.name;
     when 'service' then
-      select s.service_id, s.owner
-        into _lookup.id, _lookup.owner
+      select s.service_id, s.owner, s.senders
+        into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.service as s
        where s.name = _lookup.name or s.sqlserver_name = _lookup.name;
     when 'route' then
-      select r.route_id, r.owner
-        into _lookup.id, _lookup.owner
+      select r.route_id, r.owner, '{}'
+        into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.route as r
        where r.name = _lookup.name;
     when 'broker priority' then
@@ -57,5 +58,5 @@ begin
 end
 $$;
 comment on function sb_internal._lookup(text, text, boolean) is
-  'Id and owner of an object, system objects under either of their names; nulls when it is missing and if_exists accepts that. Errors: 42602, S0208 queue, S8423 service, 42704.';
+  'Id, owner and access list of an object, system objects under either of their names; nulls when it is missing and if_exists accepts that. Errors: 42602, S0208 queue, S8423 service, 42704.';
 revoke all on function sb_internal._lookup(text, text, boolean) from public;

@@ -1,6 +1,6 @@
 -- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
 -- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
-create or replace function sb_internal._poison_count(queue_id integer)
+create or replace function sb_internal._poison_count(queue_id integer, with_running boolean default false)
   returns integer
   language plpgsql
   volatile
@@ -14,7 +14,7 @@ declare
   entry bigint;
   receiver bigint;
   counted bigint[] := '{}';
-  carried integer := 0;
+  rollbacks integer := 0;
   status text;
 begin
   if position is null then
@@ -35,22 +35,21 @@ begin
 
     status := pg_xact_status(receiver::text::xid8);
     exit when status = 'committed';
-    continue when status is distinct from 'aborted' or receiver = any (counted);
+    continue when receiver = any (counted)
+      or status is distinct from 'aborted' and not (status = 'in progress' and _poison_count.with_running);
 
-    if counted = '{}' then
-      -- First sign of trouble: make sure the ids were written here and not restored from a dump.
-      if sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp() then
-        perform sb_internal._poison_reset(_poison_count.queue_id);
-        return 0;
-      end if;
+    if counted = '{}' and sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp() then
+      -- The ids were not written here but restored from a dump.
+      perform sb_internal._poison_reset(_poison_count.queue_id);
+      return 0;
     end if;
     counted := counted || receiver;
-    carried := entry >> 32;
+    -- A ring full of rollbacks says how many came before its oldest entry.
+    rollbacks := cardinality(counted) + case when age = 15 then (entry >> 32)::integer else 0 end;
   end loop;
-  -- A ring full of rollbacks says how many came before its oldest entry.
-  return cardinality(counted) + case when cardinality(counted) = 16 then carried else 0 end;
+  return rollbacks;
 end
 $$;
-comment on function sb_internal._poison_count(integer) is
-  'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are left out. Survives the rollbacks it counts.';
-revoke all on function sb_internal._poison_count(integer) from public;
+comment on function sb_internal._poison_count(integer, boolean) is
+  'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are passed over, or counted as if they were to fail. Survives the rollbacks it counts.';
+revoke all on function sb_internal._poison_count(integer, boolean) from public;

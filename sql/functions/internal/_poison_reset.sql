@@ -10,6 +10,7 @@ begin
   for slot in 0..15 loop
     perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_poison_' || slot)::regclass, 0);
   end loop;
+  perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_poison_alarm')::regclass, 0);
   perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_stamp')::regclass, sb_internal._stamp());
 end
 $$;

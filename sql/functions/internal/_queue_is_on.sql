@@ -6,18 +6,12 @@ create or replace function sb_internal._queue_is_on(queue_id integer)
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
-declare
-  q record;
 begin
-  select o.is_enabled, o.is_poison_message_handling_enabled, b.poison_message_threshold
-    into q
-    from sb_internal.queue as o
-   cross join sb_internal.broker as b
-   where o.queue_id = _queue_is_on.queue_id
-     and b.singleton;
-  return q.is_enabled
-    and (not q.is_poison_message_handling_enabled
-      or sb_internal._poison_count(_queue_is_on.queue_id) < q.poison_message_threshold);
+  return (
+    select q.is_enabled
+           and not (q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id))
+      from sb_internal.queue as q
+     where q.queue_id = _queue_is_on.queue_id);
 end
 $$;
 comment on function sb_internal._queue_is_on(integer) is

@@ -12,7 +12,7 @@ begin
   for cell in
     select 'queue_' || _queue_sequences.queue_id || '_' || c.cell
       from (
-        select unnest(array['poison_position', 'stamp', 'search'])
+        select unnest(array['poison_position', 'poison_alarm', 'stamp', 'search'])
          union all
         select 'poison_' || g.slot
           from generate_series(0, 15) as g (slot)

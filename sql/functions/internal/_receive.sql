@@ -21,7 +21,6 @@ declare
   remaining bigint;
   deadline timestamptz;
   nap double precision := 0.005;
-  rollbacks integer := 0;
   held uuid;
   conversation uuid;
   returned bigint := 0;
@@ -52,7 +51,7 @@ begin
     -- By id: a queue dropped and made again under the same name is another queue.
     select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
            o.is_poison_message_handling_enabled, o.has_activation_event,
-           b.poison_message_threshold, b.priority_levels
+           b.priority_levels
       into q
       from sb_internal.queue as o
      cross join sb_internal.broker as b
@@ -69,12 +68,9 @@ begin
     if not q.is_enabled then
       perform sb_internal._raise('S9617', array[q.name]);
     end if;
-    if q.is_poison_message_handling_enabled then
-      rollbacks := sb_internal._poison_count(q.queue_id);
-      if rollbacks >= q.poison_message_threshold then
-        perform sb_internal._poison_disable(q.queue_id);
-        return;
-      end if;
+    if q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id) then
+      perform sb_internal._poison_disable(q.queue_id);
+      return;
     end if;
 
     if _receive.for_conversation is null and _receive.for_group is null then
@@ -106,7 +102,7 @@ begin
       end if;
       if returned > 0 then
         if q.is_poison_message_handling_enabled then
-          perform sb_internal._poison_record(q.queue_id, rollbacks);
+          perform sb_internal._poison_record(q.queue_id);
         end if;
         if q.has_activation_event then
           perform sb_internal._monitor_receive(q.queue_id, true);

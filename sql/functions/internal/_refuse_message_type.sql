@@ -1,4 +1,8 @@
-create or replace function sb_internal._refuse_message_type(message_type text, service_contract_id integer)
+create or replace function sb_internal._refuse_message_type(
+  message_type text,
+  service_contract_id integer,
+  is_initiator boolean
+)
   returns void
   language plpgsql
   volatile
@@ -7,19 +11,29 @@ create or replace function sb_internal._refuse_message_type(message_type text, s
   set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform sb_internal._require_name(_refuse_message_type.message_type, 'message type', 128);
   if not exists (
     select 1
       from sb_internal.message_type as t
      where _refuse_message_type.message_type in (t.name, t.sqlserver_name))
   then
     perform sb_internal._raise('S8428', array[_refuse_message_type.message_type]);
+  elsif not exists (
+    select 1
+      from sb_internal.contract_message as m
+     where m.service_contract_id = _refuse_message_type.service_contract_id
+       and m.message_type_name = _refuse_message_type.message_type)
+  then
+    perform sb_internal._raise('S8431', array[_refuse_message_type.message_type, c.name])
+       from sb_internal.contract as c
+      where c.service_contract_id = _refuse_message_type.service_contract_id;
+  elsif _refuse_message_type.is_initiator then
+    perform sb_internal._raise('S8432', array[_refuse_message_type.message_type]);
+  else
+    perform sb_internal._raise('S8434', array[_refuse_message_type.message_type]);
   end if;
-  perform sb_internal._raise('S8431', array[_refuse_message_type.message_type, (
-    select c.name
-      from sb_internal.contract as c
-     where c.service_contract_id = _refuse_message_type.service_contract_id)]);
 end
 $$;
-comment on function sb_internal._refuse_message_type(text, integer) is
-  'Says why a message type is not in the contract: unknown (S8428) or not part of it (S8431).';
-revoke all on function sb_internal._refuse_message_type(text, integer) from public;
+comment on function sb_internal._refuse_message_type(text, integer, boolean) is
+  'Says why this side may not send the message type: unknown (S8428), not in the contract (S8431), the targets (S8432) or the initiators (S8434).';
+revoke all on function sb_internal._refuse_message_type(text, integer, boolean) from public;

@@ -21,7 +21,7 @@ begin
       if _run_validator.validation operator(pg_catalog.=) 'VALID_XML' then
         execute 'select ' operator(pg_catalog.||) _run_validator.validator operator(pg_catalog.||) '($1)'
            into verdict
-          using pg_catalog.xmlparse(content pg_catalog.convert_from(body, 'UTF8'));
+          using xmlparse(content pg_catalog.convert_from(body, 'UTF8'));
       else
         execute 'select ' operator(pg_catalog.||) _run_validator.validator operator(pg_catalog.||) '($1)'
            into verdict

@@ -1,8 +1,8 @@
 -- The content is parsed inside an element. That makes a fragment a document, so one function serves
--- both whatever xmloption says; and a DOCTYPE, which may stand only before the root element, becomes
--- a syntax error at its first character, so that no entity is ever declared, let alone expanded, while the
--- same characters inside a comment or CDATA section stay harmless. Content cannot leave the
--- element: after its end tag our own end tag would be a second one.
+-- both whatever xmloption says; and a DOCTYPE, which may stand only before the root element,
+-- becomes a syntax error at its first character, so that no entity is ever declared, let alone
+-- expanded, while the same characters inside a comment or CDATA section stay harmless. Content
+-- cannot leave the element: after its end tag our own end tag would be a second one.
 create or replace function sb_internal._xml_is_well_formed(
   body bytea,
   is_text boolean

@@ -122,11 +122,11 @@ create or replace function sb.send(
 begin atomic
   select case
     when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true, false)
+      array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true, false)
     then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true,
+      array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true,
       sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body::text, 'UTF8')]))
+        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')]))
   end;
 end;
 comment on function sb.send(uuid, text, xml) is

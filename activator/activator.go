@@ -1,0 +1,328 @@
+package activator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgsbroker/sbroker/sbroker"
+)
+
+// Activator runs the handlers of queues while there is something for them to receive. Any number of
+// activators may work on one database.
+type Activator struct {
+	cfg      Config
+	log      *slog.Logger
+	handlers map[sbroker.QueueName]*registration
+	misuse   error // of Handle
+	ran      atomic.Bool
+	deaf     bool // notifications are dropped, for tests
+
+	direct      *pgx.ConnConfig
+	isSuperuser bool
+	control     *pgxpool.Pool // for the activator's own calls
+	pool        *pgxpool.Pool // for Go handlers
+
+	listener  *listener
+	scheduler *scheduler
+	forwarder *forwarder
+	reporter  *reporter
+
+	starting context.Context // of Run: ends when no reader may start any more
+	working  context.Context // of handlers: ends when the shutdown timeout has passed
+	readers  sync.WaitGroup
+
+	mu         sync.Mutex
+	monitors   map[int32]*monitor
+	list       []*monitor // the same, by id; replaced, never changed
+	failing    map[sbroker.GroupID]struct{} // groups that this activator has backed off
+	complained map[sbroker.QueueName]string // what was last logged about a queue that cannot be served
+	outageAt   time.Time                    // when an outage was last logged; zero: there is none
+}
+
+type registration struct {
+	handler Handler
+	options HandlerOptions
+}
+
+// New returns an Activator. It does not connect yet.
+func New(cfg Config) (*Activator, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	a := &Activator{
+		cfg: cfg, log: cfg.Logger,
+		handlers: map[sbroker.QueueName]*registration{}, monitors: map[int32]*monitor{},
+		failing: map[sbroker.GroupID]struct{}{}, complained: map[sbroker.QueueName]string{},
+	}
+	a.listener = &listener{a: a}
+	a.scheduler = &scheduler{a: a, bell: newBell()}
+	a.forwarder = &forwarder{a: a, bell: newBell()}
+	a.reporter = &reporter{a: a, bell: newBell()}
+	return a, nil
+}
+
+// Handle registers a handler for a queue, to be called before Run; one options value at most. The queue need not
+// exist yet. While the queue also has an activation procedure, this activator runs only the handler. Registering
+// twice, too late, or with options out of range is an error of Run.
+func (a *Activator) Handle(queue sbroker.QueueName, h Handler, options ...HandlerOptions) {
+	var o HandlerOptions
+	if len(options) > 0 {
+		o = options[0]
+	}
+	err := o.validate()
+	switch {
+	case err != nil:
+	case queue == "":
+		err = errors.New("the queue has no name")
+	case h == nil:
+		err = errors.New("the handler is nil")
+	case len(options) > 1:
+		err = errors.New("more than one HandlerOptions")
+	case a.handlers[queue] != nil:
+		err = errors.New("the queue has a handler already")
+	case a.ran.Load():
+		err = errors.New("the activator runs already")
+	}
+	if err != nil {
+		a.misuse = errors.Join(a.misuse, fmt.Errorf("activator: Handle(%q): %w", queue, err))
+		return
+	}
+	o.Batch = cmp.Or(o.Batch, defaultBatch)
+	o.Timeout = cmp.Or(o.Timeout, a.cfg.HandlerTimeout)
+	a.handlers[queue] = &registration{handler: h, options: o}
+}
+
+// HandleFunc registers a function, as Handle does.
+func (a *Activator) HandleFunc(queue sbroker.QueueName, h func(ctx context.Context, b *Batch) error, options ...HandlerOptions) {
+	if h == nil {
+		a.Handle(queue, nil, options...)
+		return
+	}
+	a.Handle(queue, HandlerFunc(h), options...)
+}
+
+// Run connects and works until ctx ends. Then it starts nothing more, lets running handlers finish for
+// up to Config.ShutdownTimeout, rolls back the rest, and returns nil when every goroutine has ended. It returns an
+// error that wraps ErrCannotStart when it could not begin; once it has begun, it waits out whatever
+// happens to the database. It runs once.
+func (a *Activator) Run(ctx context.Context) error {
+	if a.misuse != nil {
+		return fmt.Errorf("%w: %w", ErrCannotStart, a.misuse)
+	}
+	if a.ran.Swap(true) {
+		return fmt.Errorf("%w: it has run before", ErrCannotStart)
+	}
+	if err := a.connect(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer a.control.Close()
+	defer a.pool.Close()
+
+	// Handlers outlive the request to end.
+	working, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	a.starting, a.working = ctx, working
+
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context){
+		a.scheduler.run, a.listener.run, a.forwarder.run, a.forwarder.maintain, a.reporter.run,
+	} {
+		loops.Go(func() { loop(ctx) })
+	}
+	a.log.Info("activator started", "name", a.cfg.Name)
+	<-ctx.Done()
+	a.drain(abort)
+	loops.Wait()
+	for _, m := range a.allMonitors() {
+		m.close()
+	}
+	a.farewell(ctx)
+	a.log.Info("activator stopped", "name", a.cfg.Name)
+	return nil
+}
+
+// drain waits for the readers, at first patiently.
+func (a *Activator) drain(abort context.CancelFunc) {
+	for _, m := range a.allMonitors() {
+		m.mu.Lock() // whoever was about to start a reader has
+		m.mu.Unlock()
+	}
+	done := make(chan struct{})
+	go func() {
+		a.readers.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(a.cfg.ShutdownTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	}
+	a.log.Warn("shutdown timeout: running handlers are rolled back", "shutdown_timeout", a.cfg.ShutdownTimeout)
+	abort()
+	<-done
+}
+
+// farewell takes this activator's tasks out of the views.
+func (a *Activator) farewell(ctx context.Context) {
+	ctx, cancel := detach(ctx)
+	defer cancel()
+	_, monitors, _ := a.reporter.gather(time.Now())
+	if err := a.reporter.send(ctx, []task{}, monitors); err != nil {
+		a.log.Debug("report failed", "error", err)
+	}
+}
+
+// mayStart reports whether readers may start, and go on.
+func (a *Activator) mayStart() bool { return a.starting.Err() == nil }
+
+// monitor returns the monitor of a queue, nil when there is none.
+func (a *Activator) monitor(id int32) *monitor {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.monitors[id]
+}
+
+// allMonitors returns the monitors by id.
+func (a *Activator) allMonitors() []*monitor {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.list
+}
+
+// apply makes the monitors follow the plan, and reports whether a queue has more readers than it should.
+func (a *Activator) apply(plan []plannedQueue) (surplus bool) {
+	planned := make(map[int32]bool, len(plan))
+	changed := false
+	for _, p := range plan {
+		planned[p.ID] = true
+		surplus = surplus || p.Surplus > 0
+		m := a.monitor(p.ID)
+		if m == nil {
+			m = &monitor{a: a, id: p.ID, name: p.Name, log: a.log.With("queue", p.Name), running: map[*reader]struct{}{}}
+			a.mu.Lock()
+			a.monitors[p.ID] = m
+			a.mu.Unlock()
+			changed = true
+		}
+		option := 0
+		if h := a.handlers[p.Name]; h != nil {
+			option = h.options.MaxQueueReaders
+		}
+		if retired := m.configure(p, a.runnerFor(m, p), option); retired != nil {
+			retired.close()
+		}
+	}
+	for _, m := range a.allMonitors() {
+		if !planned[m.id] {
+			changed = true
+			m.close()
+			a.mu.Lock()
+			delete(a.monitors, m.id)
+			a.mu.Unlock()
+		}
+	}
+	if changed {
+		a.mu.Lock()
+		a.list = slices.SortedFunc(mapsValues(a.monitors), func(x, y *monitor) int { return cmp.Compare(x.id, y.id) })
+		a.mu.Unlock()
+		a.listener.poke()
+	}
+	a.complainMissing(plan)
+	return surplus
+}
+
+// runnerFor returns what is to serve the queue: the runner it has if that is still right, nil when it cannot be served.
+func (a *Activator) runnerFor(m *monitor, p plannedQueue) runner {
+	current := m.currentRunner()
+	if h := a.handlers[p.Name]; h != nil {
+		if p.Procedure != "" {
+			a.complain(p.Name, "the queue's activation procedure is not run here: there is a handler", "procedure", p.Procedure)
+		}
+		if current != nil {
+			return current
+		}
+		return &goRunner{a: a, queue: p.ID, name: p.Name, handler: h.handler, options: h.options}
+	}
+	switch {
+	case a.isSuperuser:
+		// A procedure can always RESET ROLE.
+		a.complain(p.Name, "a superuser runs no activation procedures: log in as an sb admin that is a member of the execute_as roles", "procedure", p.Procedure)
+		return nil
+	case p.Statement == "":
+		a.complain(p.Name, "the activation procedure does not exist", "procedure", p.Procedure)
+		return nil
+	}
+	a.complain(p.Name, "")
+	if r, ok := current.(*sqlRunner); ok && r.serves(p) {
+		return r
+	}
+	return &sqlRunner{
+		a: a, queue: p.ID, name: p.Name, procedure: p.Procedure, statement: p.Statement, isProcedure: p.IsProcedure,
+		executeAs: p.ExecuteAs, log: a.log.With("queue", p.Name, "procedure", p.Procedure),
+	}
+}
+
+// complain logs once what is wrong with a queue; with an empty text nothing is.
+func (a *Activator) complain(queue sbroker.QueueName, text string, args ...any) {
+	a.mu.Lock()
+	isNew := a.complained[queue] != text
+	a.complained[queue] = text
+	a.mu.Unlock()
+	if isNew && text != "" {
+		a.log.Warn(text, append([]any{"queue", queue}, args...)...)
+	}
+}
+
+// complainMissing logs which queues have handlers but do not exist.
+func (a *Activator) complainMissing(plan []plannedQueue) {
+	for name := range a.handlers {
+		exists := slices.ContainsFunc(plan, func(p plannedQueue) bool { return p.Name == name })
+		if !exists {
+			a.complain(name, "the queue of a handler does not exist")
+		}
+	}
+}
+
+// outagePause is how often an outage is logged.
+const outagePause = time.Minute
+
+// outage says that the database cannot be reached: in a long outage all loops find that out all the time, so it is
+// logged now and then.
+func (a *Activator) outage(err error) {
+	a.mu.Lock()
+	isDue := a.outageAt.IsZero() || time.Since(a.outageAt) >= outagePause
+	if isDue {
+		a.outageAt = time.Now()
+	}
+	a.mu.Unlock()
+	if isDue {
+		a.log.Warn("database trouble, retrying", "error", err)
+	}
+}
+
+// recovered says that it can be.
+func (a *Activator) recovered() {
+	a.mu.Lock()
+	was := !a.outageAt.IsZero()
+	a.outageAt = time.Time{}
+	a.mu.Unlock()
+	if was {
+		a.log.Info("database is back")
+	}
+}

@@ -1,0 +1,257 @@
+package activator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgsbroker/sbroker/sbroker"
+)
+
+// ErrCannotStart is what Run returns, wrapped, when it has not begun to work: the database cannot be reached or
+// used in the time given, or the configuration does not fit it.
+var ErrCannotStart = errors.New("activator: cannot start")
+
+// poolConfig returns how to connect to the database, for everything but LISTEN.
+func (c Config) poolConfig() (*pgxpool.Config, error) {
+	pool, err := pgxpool.ParseConfig(c.DatabaseURL)
+	if err != nil {
+		return nil, err // pgx hides the password
+	}
+	conn := pool.ConnConfig
+	if conn.ValidateConnect == nil {
+		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if conn.ConnectTimeout == 0 {
+		conn.ConnectTimeout = 5 * time.Second
+	}
+	// A lost host is noticed within 10 s: by the server, which then frees what the session held, and by us.
+	conn.DialFunc = (&net.Dialer{
+		Timeout:         conn.ConnectTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
+	}).DialContext
+	for name, value := range map[string]string{
+		"application_name":        "sbactivator " + c.Name,
+		"tcp_keepalives_idle":     "4",
+		"tcp_keepalives_interval": "2",
+		"tcp_keepalives_count":    "3",
+		"tcp_user_timeout":        "10000",
+	} {
+		if _, set := conn.RuntimeParams[name]; !set {
+			conn.RuntimeParams[name] = value
+		}
+	}
+	// When a context ends, ask the server to stop; give the connection up only when it does not.
+	conn.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cleanupTimeout}
+	}
+	return pool, nil
+}
+
+// connect opens the pools, once the database can be reached.
+func (a *Activator) connect(ctx context.Context) error {
+	config, err := a.cfg.poolConfig()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCannotStart, err)
+	}
+	a.direct = config.ConnConfig.Copy()
+	if err := a.preflight(ctx); err != nil {
+		return err
+	}
+
+	// The activator's own calls must not wait for handlers.
+	control := config.Copy()
+	control.MinConns, control.MinIdleConns, control.MaxConns = 0, 0, 3
+	if a.control, err = pgxpool.NewWithConfig(ctx, control); err != nil {
+		return fmt.Errorf("%w: %w", ErrCannotStart, err)
+	}
+	plan, err := a.plan(ctx)
+	if err != nil {
+		a.control.Close()
+		return fmt.Errorf("%w: %w", ErrCannotStart, err)
+	}
+	readers, timeout := 0, time.Duration(0)
+	for _, p := range plan {
+		if h := a.handlers[p.Name]; h != nil {
+			readers += readerLimit(p, h.options.MaxQueueReaders)
+		}
+	}
+	for _, h := range a.handlers {
+		timeout = max(timeout, h.options.Timeout)
+	}
+	// A handler that hangs outside the database does not notice its timeout, but the server ends its session.
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((timeout + cleanupTimeout).Milliseconds(), 10)
+	if config.MaxConns = int32(a.cfg.PoolSize); config.MaxConns == 0 {
+		config.MaxConns = int32(max(4, min(readers, maxReaders)))
+	}
+	config.MinConns, config.MinIdleConns = 0, 0
+	if a.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		a.control.Close()
+		return fmt.Errorf("%w: %w", ErrCannotStart, err)
+	}
+	return nil
+}
+
+// preflight waits for the database and looks whether it is one that the activator can work with.
+func (a *Activator) preflight(ctx context.Context) error {
+	deadline := time.Now().Add(a.cfg.StartupTimeout)
+	for attempt := 1; ; attempt++ {
+		err := a.examine(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		pause := min(backoff(attempt), 5*time.Second)
+		if !isOutage(err) || time.Now().Add(pause).After(deadline) {
+			return fmt.Errorf("%w: %w", ErrCannotStart, err)
+		}
+		a.outage(err)
+		if !wait(ctx, pause, nil) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (a *Activator) examine(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, a.direct.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := detach(ctx)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	var installed bool
+	err = conn.QueryRow(ctx, `
+select r.rolsuper, pg_catalog.to_regnamespace('sb') is not null
+from pg_catalog.pg_roles as r
+where r.rolname = current_user`).Scan(&a.isSuperuser, &installed)
+	if err != nil {
+		return err
+	}
+	if !installed {
+		return errors.New("sb is not installed in this database; run sbactivator migrate up")
+	}
+	return nil
+}
+
+// isOutage tells a database that cannot be reached or has gone away from one that refuses. It is for what the
+// activator itself does: a handler's own network errors look the same.
+func isOutage(err error) bool {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return sbroker.IsRetryable(err) && pgErr.Code != "40001" && pgErr.Code != "40P01"
+	}
+	_, isNet := errors.AsType[net.Error](err)
+	return isNet || sbroker.IsRetryable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgxpool.ErrClosedPool)
+}
+
+// plannedQueue is a row of sb.activation_plan.
+type plannedQueue struct {
+	ID          int32
+	Name        sbroker.QueueName
+	IsOn        bool
+	MaxReaders  int // -1 where the queue has none
+	Surplus     int
+	Procedure   string // empty: none, or activation is off
+	Version     string
+	IsProcedure bool
+	Statement   string // empty: the procedure does not exist
+	ExecuteAs   string
+}
+
+// plan asks what there is to serve.
+func (a *Activator) plan(ctx context.Context) ([]plannedQueue, error) {
+	names := make([]string, 0, len(a.handlers))
+	for name := range a.handlers {
+		names = append(names, string(name))
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rows, err := a.control.Query(ctx, `
+select p.queue_id, p.queue_name, p.is_on, coalesce(p.max_readers, -1), p.surplus_readers,
+       coalesce(p.procedure_name, ''), coalesce(p.procedure_version, ''), coalesce(p.is_procedure, false),
+       coalesce(p.statement, ''), coalesce(p.execute_as, '')
+from sb.activation_plan(queue_names => @queue_names::text[]) as p`,
+		pgx.StrictNamedArgs{"queue_names": names})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[plannedQueue])
+}
+
+// scan is a row of sb.activation_scan.
+type scan struct {
+	ID       int32
+	IsOn     bool
+	HasReady bool
+	DueIn    *float64 // seconds
+	Receives int64
+}
+
+// scan looks at queues, and before that at who is writing: those of the writers that are missing next
+// time had committed before that look.
+func (a *Activator) scan(ctx context.Context, queues []int32) (scans []scan, writers []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	batch := &pgx.Batch{}
+	batch.Queue(`select sb.queue_writers()`).QueryRow(func(row pgx.Row) error { return row.Scan(&writers) })
+	batch.Queue(`
+select s.queue_id, s.is_on, s.has_ready, s.due_in, s.receives
+from sb.activation_scan(queue_ids => @queue_ids::integer[]) as s`,
+		pgx.StrictNamedArgs{"queue_ids": queues}).Query(func(rows pgx.Rows) error {
+		scans, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scan])
+		return err
+	})
+	err = a.control.SendBatch(ctx, batch).Close()
+	return scans, writers, err
+}
+
+// backOffGroup makes receive leave the group alone for the time returned. It must happen before the
+// rollback gives the group free, thus on another connection.
+func (a *Activator) backOffGroup(ctx context.Context, queue int32, group sbroker.GroupID) (time.Duration, error) {
+	a.mu.Lock()
+	a.failing[group] = struct{}{}
+	m := a.monitors[queue]
+	a.mu.Unlock()
+	ctx, cancel := detach(ctx)
+	defer cancel()
+	var delay time.Duration
+	err := a.control.QueryRow(ctx, `select sb.back_off_group(conversation_group_id => @conversation_group_id::uuid)`,
+		pgx.StrictNamedArgs{"conversation_group_id": group}).Scan(&delay)
+	if err == nil && m != nil {
+		m.retryIn(delay)
+	}
+	return delay, err
+}
+
+// clearBackOff forgets, with the transaction, that the group had failed before.
+func (a *Activator) clearBackOff(ctx context.Context, db sbroker.DBTX, group sbroker.GroupID) error {
+	a.mu.Lock()
+	_, failing := a.failing[group]
+	a.mu.Unlock()
+	if !failing {
+		return nil
+	}
+	_, err := db.Exec(ctx, `select sb.clear_back_off(conversation_group_id => @conversation_group_id::uuid)`,
+		pgx.StrictNamedArgs{"conversation_group_id": group})
+	return err
+}
+
+// forgetFailure follows when that transaction has been committed.
+func (a *Activator) forgetFailure(group sbroker.GroupID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.failing, group)
+}
