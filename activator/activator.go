@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,10 +44,11 @@ type Activator struct {
 
 	mu         sync.Mutex
 	monitors   map[int32]*monitor
-	list       []*monitor // the same, by id; replaced, never changed
+	list       []*monitor                   // the same, by id; replaced, never changed
 	failing    map[sbroker.GroupID]struct{} // groups that this activator has backed off
 	complained map[sbroker.QueueName]string // what was last logged about a queue that cannot be served
 	outageAt   time.Time                    // when an outage was last logged; zero: there is none
+	isHearing  bool                         // there is a connection that hears notifications
 }
 
 type registration struct {
@@ -113,7 +115,8 @@ func (a *Activator) HandleFunc(queue sbroker.QueueName, h func(ctx context.Conte
 }
 
 // Run connects and works until ctx ends. Then it starts nothing more, lets running handlers finish for
-// up to Config.ShutdownTimeout, rolls back the rest, and returns nil when every goroutine has ended. It returns an
+// up to Config.ShutdownTimeout, rolls back the rest, and returns nil when every goroutine has ended; an error if a
+// handler still runs 10 s after its context has ended. It returns an
 // error that wraps ErrCannotStart when it could not begin; once it has begun, it waits out whatever
 // happens to the database. It runs once.
 func (a *Activator) Run(ctx context.Context) error {
@@ -129,9 +132,6 @@ func (a *Activator) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	defer a.control.Close()
-	defer a.pool.Close()
-
 	// Handlers outlive the request to end.
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -145,37 +145,51 @@ func (a *Activator) Run(ctx context.Context) error {
 	}
 	a.log.Info("activator started", "name", a.cfg.Name)
 	<-ctx.Done()
-	a.drain(abort)
+	err := a.drain(abort)
 	loops.Wait()
 	for _, m := range a.allMonitors() {
 		m.close()
 	}
 	a.farewell(ctx)
+	if err != nil {
+		return err // closing the pool would wait for that handler
+	}
+	a.pool.Close()
+	a.control.Close()
 	a.log.Info("activator stopped", "name", a.cfg.Name)
 	return nil
 }
 
 // drain waits for the readers, at first patiently.
-func (a *Activator) drain(abort context.CancelFunc) {
+func (a *Activator) drain(abort context.CancelFunc) error {
 	for _, m := range a.allMonitors() {
-		m.mu.Lock() // whoever was about to start a reader has
-		m.mu.Unlock()
+		m.flagState() // whoever was starting a reader under the mutex has done so
 	}
 	done := make(chan struct{})
 	go func() {
 		a.readers.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(a.cfg.ShutdownTimeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return
-	case <-timer.C:
+	if ended(done, a.cfg.ShutdownTimeout) {
+		return nil
 	}
 	a.log.Warn("shutdown timeout: running handlers are rolled back", "shutdown_timeout", a.cfg.ShutdownTimeout)
 	abort()
-	<-done
+	if ended(done, 2*cleanupTimeout) {
+		return nil
+	}
+	return errors.New("activator: a handler does not heed the end of its context")
+}
+
+func ended(done <-chan struct{}, within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // farewell takes this activator's tasks out of the views.
@@ -239,7 +253,7 @@ func (a *Activator) apply(plan []plannedQueue) (surplus bool) {
 	}
 	if changed {
 		a.mu.Lock()
-		a.list = slices.SortedFunc(mapsValues(a.monitors), func(x, y *monitor) int { return cmp.Compare(x.id, y.id) })
+		a.list = slices.SortedFunc(maps.Values(a.monitors), func(x, y *monitor) int { return cmp.Compare(x.id, y.id) })
 		a.mu.Unlock()
 		a.listener.poke()
 	}
@@ -251,7 +265,9 @@ func (a *Activator) apply(plan []plannedQueue) (surplus bool) {
 func (a *Activator) runnerFor(m *monitor, p plannedQueue) runner {
 	current := m.currentRunner()
 	if h := a.handlers[p.Name]; h != nil {
-		if p.Procedure != "" {
+		if p.Procedure == "" {
+			a.complain(p.Name, "")
+		} else {
 			a.complain(p.Name, "the queue's activation procedure is not run here: there is a handler", "procedure", p.Procedure)
 		}
 		if current != nil {
@@ -316,11 +332,13 @@ func (a *Activator) outage(err error) {
 	}
 }
 
-// recovered says that it can be.
+// recovered says that it has answered.
 func (a *Activator) recovered() {
 	a.mu.Lock()
-	was := !a.outageAt.IsZero()
-	a.outageAt = time.Time{}
+	was := !a.outageAt.IsZero() && a.isHearing
+	if was {
+		a.outageAt = time.Time{}
+	}
 	a.mu.Unlock()
 	if was {
 		a.log.Info("database is back")

@@ -154,7 +154,7 @@ func isOutage(err error) bool {
 	}
 	_, isNet := errors.AsType[net.Error](err)
 	return isNet || sbroker.IsRetryable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgxpool.ErrClosedPool)
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // plannedQueue is a row of sb.activation_plan.

@@ -56,10 +56,10 @@ func (f *forwarder) run(ctx context.Context) {
 		if !wait(ctx, max(deliveryPause, slowLook*time.Since(began)), nil) {
 			return
 		}
-		if idle := lastRetry; pause > 0 {
+		if pause > 0 {
 			wait(ctx, pause-deliveryPause, f.bell)
 		} else {
-			wait(ctx, jitter(idle), f.bell)
+			wait(ctx, jitter(f.a.cfg.PollInterval), f.bell)
 		}
 	}
 }

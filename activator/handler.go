@@ -127,8 +127,8 @@ type runner interface {
 type session interface {
 	// pid of the backend.
 	pid() uint32
-	// step takes a reader slot out of limit, and works once on what is ready. It calls found as soon as that is
-	// more than nothing. An error is not the fault of one conversation group: the reader ends, and the queue rests for a while.
+	// step takes a reader slot out of limit, and works once on what is ready. It calls found as soon as it
+	// knows that something was received. An error is not the fault of one conversation group: the reader ends, and the queue rests for a while.
 	step(ctx context.Context, limit int, found func()) (outcome, error)
 	// close gives the connection back, or up when the last step has failed.
 	close(failed bool)

@@ -65,6 +65,7 @@ func (l *listener) run(ctx context.Context) {
 func (l *listener) listen(ctx context.Context) error {
 	config := l.a.direct.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.RuntimeParams["application_name"] += " listener"
 	// The wait for a notification is interrupted all the time: by a deadline of ours, without asking the server.
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
@@ -290,7 +291,13 @@ func (a *Activator) heard(n *pgconn.Notification) {
 
 // listens takes note of whether there is a connection that hears notifications.
 func (a *Activator) listens(up bool) {
-	a.cfg.Observer.Observe(Listening{Up: up})
+	a.mu.Lock()
+	was := a.isHearing
+	a.isHearing = up
+	a.mu.Unlock()
+	if was != up {
+		a.cfg.Observer.Observe(Listening{Up: up})
+	}
 	if up {
 		a.recovered()
 		a.scheduler.sweep()

@@ -65,11 +65,12 @@ type monitor struct {
 	flagUp   bool            // the waiting flag is up
 	fence    map[string]bool // writers that may have missed the flag; nil: not asked for yet
 
-	reported monitorReport
+	reported string // the state last reported
 }
 
 // reader is one goroutine that works on the queue until there is nothing more to do.
 type reader struct {
+	runner  runner
 	session session // nil until opened
 	started time.Time
 }
@@ -78,11 +79,7 @@ type reader struct {
 func (m *monitor) configure(p plannedQueue, r runner, option int) (retired runner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	limit := p.MaxReaders
-	if option > 0 {
-		limit = min(option, cmpNegative(limit, option))
-	}
-	limit = max(0, cmpNegative(limit, defaultReaders)-p.Surplus)
+	limit := max(0, readerLimit(p, option)-p.Surplus)
 	if r != m.runner {
 		retired = m.runner
 	}
@@ -95,12 +92,19 @@ func (m *monitor) configure(p plannedQueue, r runner, option int) (retired runne
 	return retired
 }
 
-// cmpNegative returns n, or other when n is negative.
-func cmpNegative(n, other int) int {
-	if n < 0 {
-		return other
+// readerLimit is how many readers a queue may have, over all activators: the lower of the queue's own limit
+// and the handler's, as far as they are set.
+func readerLimit(p plannedQueue, option int) int {
+	switch {
+	case p.MaxReaders < 0 && option == 0:
+		return defaultReaders
+	case p.MaxReaders < 0:
+		return option
+	case option == 0:
+		return p.MaxReaders
+	default:
+		return min(option, p.MaxReaders)
 	}
-	return n
 }
 
 // notify says that a notification for the queue has come.
@@ -129,11 +133,13 @@ func (m *monitor) start() {
 	}
 	if len(m.running) == 0 {
 		m.productive = false
+	} else if m.guard > 0 || m.failures > 0 {
+		return // one is enough to find out whether it works again
 	}
 	m.startedAt = now
-	r := &reader{started: now}
+	r := &reader{runner: m.runner}
 	m.running[r] = struct{}{}
-	m.a.readers.Go(func() { m.read(r, m.runner) })
+	m.a.readers.Go(func() { m.read(r) })
 	m.lookBy(now.Add(busyLook))
 }
 
@@ -146,7 +152,7 @@ func (m *monitor) lookBy(at time.Time) {
 }
 
 // read is the life of a reader.
-func (m *monitor) read(r *reader, run runner) {
+func (m *monitor) read(r *reader) {
 	end := ending{outcome: full, err: errors.New("the reader's goroutine was ended")} // runtime.Goexit in a handler
 	defer func() {
 		if r.session != nil {
@@ -156,17 +162,17 @@ func (m *monitor) read(r *reader, run runner) {
 		m.a.cfg.Observer.Observe(ReaderStopped{Queue: m.name})
 	}()
 	m.a.cfg.Observer.Observe(ReaderStarted{Queue: m.name})
-	s, err := run.open(m.a.starting)
+	s, err := r.runner.open(m.a.starting)
 	if err != nil {
 		end = ending{err: err}
 		return
 	}
 	m.mu.Lock()
-	r.session = s
+	r.session, r.started = s, time.Now()
 	m.mu.Unlock()
 	m.a.reporter.poke()
 	for {
-		limit, wakes, ok := m.next(run)
+		limit, wakes, ok := m.next(r.runner)
 		if !ok {
 			end = ending{outcome: full, wakes: wakes}
 			return
@@ -382,6 +388,49 @@ func (m *monitor) flagged(up bool) {
 			m.pause = 0
 		}
 		m.lookBy(time.Now())
+	}
+}
+
+// nextLook is when the scheduler is to look; zero: not before the next sweep.
+func (m *monitor) nextLook() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lookAt
+}
+
+// takeLook reports whether it is time for a look, which then is to be taken, and whether the flag is up.
+func (m *monitor) takeLook(now time.Time, isSweep bool) (hadFlag, due bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if due = isSweep || !m.lookAt.IsZero() && !now.Before(m.lookAt); due {
+		m.lookAt = time.Time{}
+	}
+	return m.flagUp, due
+}
+
+// currentRunner returns what serves the queue now.
+func (m *monitor) currentRunner() runner {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runner
+}
+
+// tidy gives up connections that have not been used for some time.
+func (m *monitor) tidy(now time.Time) {
+	if r := m.currentRunner(); r != nil {
+		r.tidy(now)
+	}
+}
+
+// close ends the monitor: no reader starts any more, those that run end after their step.
+func (m *monitor) close() {
+	m.mu.Lock()
+	r := m.runner
+	m.runner = nil
+	m.wantFlag, m.flagUp = false, false
+	m.mu.Unlock()
+	if r != nil {
+		r.close()
 	}
 }
 

@@ -178,14 +178,14 @@ func (s *sqlSession) callFunction(ctx context.Context, limit int, found func()) 
 		return nothing, err
 	}
 	defer rollback(ctx, tx)
-	if out, err := s.prepare(callCtx, tx, limit); out != worked || err != nil {
+	if out, err := s.prepare(callCtx, tx, limit, found); out != worked || err != nil {
 		return out, err
 	}
 	if err := s.enterRole(callCtx, tx, true); err != nil {
 		return nothing, err
 	}
 	cancel()
-	return s.observe(ctx, found, func() error {
+	return s.observe(ctx, func() error {
 		// The server ends the statement in time; the context is for a server that does not answer.
 		ctx, cancel := context.WithTimeout(ctx, s.a.cfg.HandlerTimeout+cleanupTimeout)
 		defer cancel()
@@ -203,14 +203,14 @@ func (s *sqlSession) callFunction(ctx context.Context, limit int, found func()) 
 func (s *sqlSession) callProcedure(ctx context.Context, limit int, found func()) (outcome, error) {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if out, err := s.prepare(callCtx, s.conn, limit); out != worked || err != nil {
+	if out, err := s.prepare(callCtx, s.conn, limit, found); out != worked || err != nil {
 		return out, errors.Join(err, s.resetUnless(err))
 	}
 	if err := s.enterRole(callCtx, s.conn, false); err != nil {
 		return nothing, err
 	}
 	cancel()
-	out, err := s.observe(ctx, found, func() error {
+	out, err := s.observe(ctx, func() error {
 		_, err := s.conn.Exec(ctx, s.statement)
 		return err
 	})
@@ -225,8 +225,8 @@ func (s *sqlSession) resetUnless(err error) error {
 	return s.reset()
 }
 
-// prepare takes a reader slot and looks whether there is anything to call for.
-func (s *sqlSession) prepare(ctx context.Context, db sbroker.DBTX, limit int) (outcome, error) {
+// prepare takes a reader slot and looks whether the last call has received and there is anything to call for.
+func (s *sqlSession) prepare(ctx context.Context, db sbroker.DBTX, limit int, found func()) (outcome, error) {
 	taken, err := takeReader(ctx, db, s.queue, limit, s.isProcedure)
 	if err != nil || !taken {
 		return full, err
@@ -235,14 +235,18 @@ func (s *sqlSession) prepare(ctx context.Context, db sbroker.DBTX, limit int) (o
 	err = db.QueryRow(ctx, `
 select p.head, p.receives from sb.probe_queue(queue_id => @queue_id::integer) as p`,
 		pgx.StrictNamedArgs{"queue_id": s.queue}).Scan(&now.head, &now.receives)
-	if err != nil || now.head == nil {
+	if err != nil {
 		return nothing, err
 	}
-	if s.called {
+	if s.called { // what came of it?
 		others := now.receives != nil && s.before.receives != nil && *now.receives != *s.before.receives
-		if *now.head == *s.before.head || now.receives != nil && !others {
+		if now.head != nil && (*now.head == *s.before.head || now.receives != nil && !others) {
 			return nothing, &errNotReceived{receives: now.receives, others: others}
 		}
+		found()
+	}
+	if now.head == nil {
+		return nothing, nil
 	}
 	s.called, s.before = true, now
 	return worked, nil
@@ -263,7 +267,7 @@ func (s *sqlSession) enterRole(ctx context.Context, db sbroker.DBTX, local bool)
 }
 
 // observe runs one call.
-func (s *sqlSession) observe(ctx context.Context, found func(), call func() error) (outcome, error) {
+func (s *sqlSession) observe(ctx context.Context, call func() error) (outcome, error) {
 	started := time.Now()
 	err := call()
 	if err == nil && s.conn.PgConn().TxStatus() != 'I' {
@@ -278,6 +282,5 @@ func (s *sqlSession) observe(ctx context.Context, found func(), call func() erro
 		}
 		return nothing, fmt.Errorf("activation procedure %s: %w", s.procedure, err)
 	}
-	found()
 	return worked, nil
 }

@@ -590,8 +590,7 @@ type StateTable struct {
 	// Columns is the list of further columns, as in CREATE TABLE. It is SQL that runs with the caller's rights.
 	Columns string
 	// KeepOnEnd keeps the row of a group when its last conversation ends.
-	KeepOnEnd   bool
-	IfNotExists bool
+	KeepOnEnd bool
 }
 
 // CreateStateTable creates a table for state that State cannot hold.
@@ -600,14 +599,8 @@ func (b *Broker) CreateStateTable(ctx context.Context, t StateTable) error {
 select sb.create_state_table(
   table_name => @table_name::text,
   columns => @columns::text,
-  drop_on_end => @drop_on_end::boolean,
-  if_not_exists => @if_not_exists::boolean)`,
-		args{
-			"table_name":    t.Name,
-			"columns":       t.Columns,
-			"drop_on_end":   !t.KeepOnEnd,
-			"if_not_exists": t.IfNotExists,
-		})
+  drop_on_end => @drop_on_end::boolean)`,
+		args{"table_name": t.Name, "columns": t.Columns, "drop_on_end": !t.KeepOnEnd})
 }
 
 // DropStateTable drops a table that CreateStateTable created.

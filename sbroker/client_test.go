@@ -276,12 +276,11 @@ from sb.service_queues where name = 'target'`)); diff != "" {
 	}
 	ok(err)
 	ok(b.CreateStateTable(ctx, sbroker.StateTable{Name: "my_state", Columns: "n integer", KeepOnEnd: true}))
-	ok(b.CreateStateTable(ctx, sbroker.StateTable{Name: "my_state", Columns: "n integer", IfNotExists: true}))
 	ok(b.DropStateTable(ctx, "my_state", sbroker.DropOptions{}))
 	ok(b.DropStateTable(ctx, "my_state", sbroker.DropOptions{IfExists: true}))
 
 	// Timer, move, and the three ends.
-	ok(b.BeginTimer(ctx, h, time.Hour))
+	ok(b.BeginTimer(ctx, h, time.Minute))
 	ok(b.CancelTimer(ctx, h))
 	ok(b.CancelTimer(ctx, h))
 	h3, err := b.BeginDialog(ctx, sbroker.Dialog{From: "initiator", To: "target", Contract: "contract"})
@@ -347,6 +346,9 @@ func TestErrorsAreCoded(t *testing.T) {
 	pair := sbrokertest.NewPair(t, pool, "")
 	b, ctx := pair.Broker, t.Context()
 	h := pair.BeginDialog(t)
+	if err := b.CreateMessageType(ctx, sbroker.MessageType{Name: "other"}); err != nil {
+		t.Fatal(err)
+	}
 	_, unknownService := b.BeginDialog(ctx, sbroker.Dialog{From: "no such service", To: "x"})
 	_, bothRelated := b.BeginDialog(ctx, sbroker.Dialog{
 		From: pair.Initiator.Service, To: "x", RelatedConversation: h, RelatedGroup: sbroker.GroupID{1},
@@ -363,7 +365,8 @@ func TestErrorsAreCoded(t *testing.T) {
 	}{
 		"no handle":                 {b.SendEmpty(ctx, sbroker.Handle{}, "x"), sbroker.CodeHandleNull},
 		"unknown handle":            {b.SendEmpty(ctx, sbroker.Handle{9}, "x"), sbroker.CodeConversationNotFound},
-		"type not in contract":      {b.SendEmpty(ctx, h, "x"), sbroker.CodeMessageTypeNotInContract},
+		"type not in contract":      {b.SendEmpty(ctx, h, "other"), sbroker.CodeMessageTypeNotInContract},
+		"type unknown to send":      {b.SendEmpty(ctx, h, "x"), sbroker.CodeMessageTypeNotFound},
 		"same handle twice":         {b.Multicast(ctx, []sbroker.Handle{h, h}, sbroker.DefaultMessageType, nil), sbroker.CodeDuplicateHandle},
 		"no group":                  {b.Move(ctx, h, sbroker.GroupID{}), sbroker.CodeGroupNull},
 		"unknown group":             {b.Move(ctx, h, sbroker.GroupID{9}), sbroker.CodeGroupNotFound},

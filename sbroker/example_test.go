@@ -355,7 +355,7 @@ func ExampleBroker_CreateStateTable() {
 	b := sbroker.New(pool)
 
 	check(b.CreateStateTable(ctx, sbroker.StateTable{
-		Name: "expense_state", Columns: "amount numeric not null, approver text", IfNotExists: true,
+		Name: "expense_state", Columns: "amount numeric not null, approver text",
 	}))
 	var columns int
 	check(pool.QueryRow(ctx, `
@@ -504,10 +504,14 @@ func ExampleBroker_GrantReceive() {
 	ctx := context.Background()
 	b := sbroker.New(pool)
 
+	check(b.CreateContract(ctx, sbroker.Contract{
+		Name: "//ours", SentByAny: []sbroker.MessageTypeName{sbroker.DefaultMessageType},
+	}))
+
 	check(b.GrantReceive(ctx, "granted", sbroker.Public))
 	check(b.GrantSend(ctx, "granted", sbroker.Public))
-	check(b.GrantReferences(ctx, sbroker.DefaultContract, sbroker.Public))
-	check(b.RevokeReferences(ctx, sbroker.DefaultContract, sbroker.Public))
+	check(b.GrantReferences(ctx, "//ours", sbroker.Public))
+	check(b.RevokeReferences(ctx, "//ours", sbroker.Public))
 	check(b.RevokeSend(ctx, "granted", sbroker.Public))
 	check(b.RevokeReceive(ctx, "granted", sbroker.Public))
 	// Output:

@@ -162,6 +162,41 @@ func TestListenerFindsWhatARollbackGivesBack(t *testing.T) {
 	w.woken(t, "back")
 }
 
+// A message comes for a group that somebody holds: its notification leads to nothing, and the end of the
+// holder's transaction brings none.
+func TestListenerKeepsLookingWhileAGroupIsHeld(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t).Pool(t)
+	pair := sbrokertest.NewPair(t, pool, "")
+	h := pair.BeginDialog(t)
+	if err := pair.Broker.SendText(t.Context(), h, sbroker.DefaultMessageType, "first"); err != nil {
+		t.Fatal(err)
+	}
+	target := sbrokertest.Drain(t, pair.Broker, pair.Target.Queue)[0].Conversation
+	w := startWaiting(t, pool, pair, time.Hour)
+	w.asleep(t)
+
+	holder, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.Broker.With(holder).BeginTimer(t.Context(), target, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.Broker.SendText(t.Context(), h, sbroker.DefaultMessageType, "held"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-w.result:
+		t.Fatalf("received %v, %v", w.got, err)
+	case <-time.After(time.Second):
+	}
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.woken(t, "held")
+}
+
 func TestListenerReconnects(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)
@@ -338,7 +373,7 @@ func TestProcessIsOneTransaction(t *testing.T) {
 // its order, and no wake-up lost although nobody polls.
 func TestProcessExactlyOnceInOrder(t *testing.T) {
 	t.Parallel()
-	const senders, dialogs, messages, readers = 4, 5, 20, 3
+	const senders, dialogs, messages, readers = 4, 20, 25, 3
 	pool := pgtest.New(t).Pool(t)
 	pair := sbrokertest.NewPair(t, pool, "")
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)

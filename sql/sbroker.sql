@@ -531,6 +531,61 @@ comment on function sb_internal._add_priority_level(integer) is
   'Makes a priority one that receive looks for, in every queue. Levels are never removed: endpoints may have them.';
 revoke all on function sb_internal._add_priority_level(integer) from public;
 -- sqlgen:end functions/internal/_add_priority_level.sql
+-- sqlgen:begin functions/internal/_advance_cursor.sql sha256:3887390978003c18198727fc08ffa0178ba327c8535dcd6240ea5bd133dd5a16
+create or replace function sb_internal._advance_cursor(
+  conversation_handle uuid,
+  previous bigint,
+  next bigint
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update sb_internal.receive_cursor as c
+     set message_sequence_number = _advance_cursor.next
+   where c.conversation_handle = _advance_cursor.conversation_handle
+     and c.message_sequence_number = _advance_cursor.previous;
+  if not found then
+    insert into sb_internal.receive_cursor (conversation_handle, message_sequence_number)
+    values (_advance_cursor.conversation_handle, _advance_cursor.next);
+  end if;
+end
+$$;
+comment on function sb_internal._advance_cursor(uuid, bigint, bigint) is
+  'Moves the receive cursor of a conversation on; previous: where it was, anything when there was none. The caller holds the group lock.';
+revoke all on function sb_internal._advance_cursor(uuid, bigint, bigint) from public;
+-- sqlgen:end functions/internal/_advance_cursor.sql
+-- sqlgen:begin functions/internal/_advance_hint.sql sha256:faf21131493a430b5edbca730b5b97dfe2722a94200afb354d097a372578c951
+create or replace function sb_internal._advance_hint(
+  queue_id integer,
+  level smallint,
+  found_at bigint
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  cell constant regclass := 'sb_internal.queue_' || _advance_hint.queue_id || '_hint_' || _advance_hint.level;
+  hint bigint := coalesce(pg_sequence_last_value(cell), 0);
+begin
+  -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
+  if _advance_hint.found_at > hint + 128 or _advance_hint.found_at < hint then
+    perform setval(cell, _advance_hint.found_at);
+  end if;
+end
+$$;
+comment on function sb_internal._advance_hint(integer, smallint, bigint) is
+  'Remembers where the last group that could be locked was found.';
+revoke all on function sb_internal._advance_hint(integer, smallint, bigint) from public;
+-- sqlgen:end functions/internal/_advance_hint.sql
 -- sqlgen:begin functions/internal/_after_restore.sql sha256:7ef8b14dcbc1d75a23e613bdff118ddcb666a3a038085481ffb84556e7fd6da9
 create or replace function sb_internal._after_restore(caller name)
   returns void
@@ -2852,7 +2907,7 @@ comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
   'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
 revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_forget.sql
--- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:5f419a549b6c0636de6e0e33a457cb75e1d14536b3dfc8d7bd6322fe5861731e
+-- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:440060d2e687c5c8be6836325af6bc5fc9f0cbcc354433fc8755b18c9fa3bff0
 create or replace function sb_internal._get_conversation_group(
   caller name,
   queue_name text,
@@ -2864,6 +2919,8 @@ create or replace function sb_internal._get_conversation_group(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $$
 declare
   q record;
@@ -3656,10 +3713,11 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, then endpoint row. Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:afe0020b362e4703d4719ec45a39e534ed9114962d70919ff1fcbec44c2f5db0
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:ad496eeba14422b3be08ed68d634d264e93ae70c305c6cacc380c5664a479059
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
--- waits for the next while holding some, sooner or later meets a transaction that waits for it. So:
--- everything or nothing, and waiting only with nothing held.
+-- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
+-- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
+-- begins anew; who waited for it goes on meanwhile.
 create or replace function sb_internal._lock_conversations(service_id integer, service_contract_id integer)
   returns uuid[]
   language plpgsql
@@ -3669,107 +3727,61 @@ create or replace function sb_internal._lock_conversations(service_id integer, s
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  own_timeout text := current_setting('lock_timeout');
+  insist_at timestamptz := clock_timestamp() + interval '1 minute';
   handles uuid[];
-  locked uuid[];
-  busy_group uuid;
-  busy uuid;
 begin
   loop
+    perform set_config('lock_timeout', case when clock_timestamp() < insist_at then '50ms' else own_timeout end, true);
     begin
-      -- No new conversation from here on: each needs a key share lock of its service (foreign key), and
-      -- for a contract, which has none, an insert into the endpoint table.
-      if _lock_conversations.service_id is not null then
+      for pass in 1..2 loop
         perform 1
-           from sb_internal.service as s
-          where s.service_id = _lock_conversations.service_id
+           from sb.conversation_group as g
+          where exists (
+            select 1
+              from sb_internal.endpoint as e
+             where e.conversation_group_id = g.conversation_group_id
+               and (e.service_id = _lock_conversations.service_id
+                 or e.service_contract_id = _lock_conversations.service_contract_id))
+          order by g.conversation_group_id
+            for update of g;
+        perform 1
+           from sb_internal.endpoint as e
+          where e.service_id = _lock_conversations.service_id
+             or e.service_contract_id = _lock_conversations.service_contract_id
+          order by e.conversation_handle
             for update;
-      else
-        lock table sb_internal.endpoint in share row exclusive mode;
-      end if;
-
-      busy := null;
-      select array_agg(l.conversation_group_id)
-        into locked
-        from (
-          select g.conversation_group_id
-            from sb.conversation_group as g
-           where exists (
-             select 1
-               from sb_internal.endpoint as e
-              where e.conversation_group_id = g.conversation_group_id
-                and (e.service_id = _lock_conversations.service_id
-                  or e.service_contract_id = _lock_conversations.service_contract_id))
-             for update of g skip locked
-        ) as l;
-      select e.conversation_group_id
-        into busy_group
-        from sb_internal.endpoint as e
-        join sb.conversation_group as g on g.conversation_group_id = e.conversation_group_id
-       where (e.service_id = _lock_conversations.service_id
-           or e.service_contract_id = _lock_conversations.service_contract_id)
-         and not exists (
-           select 1
-             from unnest(locked) as l (id)
-            where l.id = e.conversation_group_id)
-       limit 1;
-      if found then
-        perform sb_internal._raise('SB003');
-      end if;
-
-      select array_agg(l.conversation_handle)
-        into locked
-        from (
-          select e.conversation_handle
-            from sb_internal.endpoint as e
-           where e.service_id = _lock_conversations.service_id
-              or e.service_contract_id = _lock_conversations.service_contract_id
-             for update skip locked
-        ) as l;
+        -- Keeps new ones from coming, each of which needs a key share lock of its service (foreign key)
+        -- and an insert. Late, since it stops work that has nothing to do with the conversations locked so
+        -- far; the second pass takes those that came before it.
+        if _lock_conversations.service_id is not null then
+          perform 1
+             from sb_internal.service as s
+            where s.service_id = _lock_conversations.service_id
+              for update;
+        else
+          lock table sb_internal.endpoint in share row exclusive mode;
+        end if;
+      end loop;
+      perform set_config('lock_timeout', own_timeout, true);
       select array_agg(e.conversation_handle order by e.conversation_handle)
         into handles
         from sb_internal.endpoint as e
        where e.service_id = _lock_conversations.service_id
           or e.service_contract_id = _lock_conversations.service_contract_id;
-      select h.id
-        into busy
-        from unnest(handles) as h (id)
-       where not exists (
-         select 1
-           from unnest(locked) as l (id)
-          where l.id = h.id)
-       limit 1;
-      if found then
-        perform sb_internal._raise('SB003');
-      end if;
       return coalesce(handles, '{}');
     exception
-      when sqlstate 'SB003' then
-        null;
+      when lock_not_available then
+        if clock_timestamp() >= insist_at then
+          raise;
+        end if;
     end;
-
-    -- Nothing is held now: wait for the one that was busy, and give it back too.
-    begin
-      if busy is null then
-        perform 1
-           from sb.conversation_group as g
-          where g.conversation_group_id = busy_group
-            for update;
-      else
-        perform 1
-           from sb_internal.endpoint as e
-          where e.conversation_handle = busy
-            for update;
-      end if;
-      perform sb_internal._raise('SB003');
-    exception
-      when sqlstate 'SB003' then
-        null;
-    end;
+    perform pg_sleep(random() * 0.1);
   end loop;
 end
 $$;
 comment on function sb_internal._lock_conversations(integer, integer) is
-  'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never part of a deadlock, unless the transaction held locks before.';
+  'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. For a minute without being part of a deadlock; then it waits like everybody, so that it cannot be put off for ever.';
 revoke all on function sb_internal._lock_conversations(integer, integer) from public;
 -- sqlgen:end functions/internal/_lock_conversations.sql
 -- sqlgen:begin functions/internal/_lock_group_of.sql sha256:04848400cd3b91af33e008b42ff2516c4f08c717312cafd7edcb9f1f5f4e1c22
@@ -4559,7 +4571,7 @@ comment on function sb_internal._next_group(integer, smallint[]) is
   'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
 revoke all on function sb_internal._next_group(integer, smallint[]) from public;
 -- sqlgen:end functions/internal/_next_group.sql
--- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:736966fe66fd10d11cb01074edeef01e731b0d0e9d0c2da76ef3d1090e4e6e11
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:80896e8cdfee6e0effdbf8fcb459bb0a03a1fe0d7bf97d31394882f03d54877b
 -- The hint is where the last group that could be locked was found. It is never trusted: it says where
 -- to begin, not what to take, so it may be wrong in any way.
 create or replace function sb_internal._next_group_of_level(
@@ -4575,8 +4587,6 @@ create or replace function sb_internal._next_group_of_level(
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   hint bigint := coalesce(sb_internal._cell(_next_group_of_level.queue_id, 'hint_' || _next_group_of_level.level), 0);
@@ -4673,10 +4683,8 @@ begin
     end loop;
   end if;
 
-  -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
-  if found_at > hint + 128 or found_at < hint then
-    perform setval(('sb_internal.queue_' || _next_group_of_level.queue_id || '_hint_'
-      || _next_group_of_level.level)::regclass, found_at);
+  if found_at is not null then
+    perform sb_internal._advance_hint(_next_group_of_level.queue_id, _next_group_of_level.level, found_at);
   end if;
 end
 $$;
@@ -4863,7 +4871,7 @@ comment on function sb_internal._poison_limit_reached(integer) is
   'Whether so many receives in a row were rolled back that the queue is off.';
 revoke all on function sb_internal._poison_limit_reached(integer) from public;
 -- sqlgen:end functions/internal/_poison_limit_reached.sql
--- sqlgen:begin functions/internal/_poison_record.sql sha256:db6a0f69b74372ec2bc7369ff5586f92dfbcde24f416a451298ef2dbf9fb5fc2
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:17c7c53ff48f9effa2311ceaea2a500344ad8eaa2e92257d3429e8ecf87ecbd9
 create or replace function sb_internal._poison_record(queue_id integer)
   returns void
   language plpgsql
@@ -4873,34 +4881,42 @@ create or replace function sb_internal._poison_record(queue_id integer)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  position bigint := sb_internal._cell(_poison_record.queue_id, 'poison_position');
-  own bigint := pg_current_xact_id()::text::bigint & 4294967295;
-  rollbacks integer;
-  alarm boolean;
+  cell constant text := 'sb_internal.queue_' || _poison_record.queue_id || '_poison_';
+  own constant bigint := pg_current_xact_id()::text::bigint;
+  position bigint := pg_sequence_last_value((cell || 'position')::regclass);
+  alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
+  previous bigint;
+  rollbacks integer := 0;
+  threshold integer;
 begin
-  if position is not null
-    and sb_internal._cell(_poison_record.queue_id, 'poison_' || (position & 15)) & 4294967295 = own
-  then
-    return;
+  if position is not null then
+    previous := pg_sequence_last_value((cell || (position & 15))::regclass) & 4294967295;
+    if previous = own & 4294967295 then
+      return;
+    end if;
+    -- Mostly the one before has committed and nothing is the matter.
+    previous := (own & ~4294967295) | previous;
+    if previous > own then
+      previous := previous - 4294967296;
+    end if;
+    if alarm or previous < 3 or pg_xact_status(previous::text::xid8) is distinct from 'committed' then
+      select b.poison_message_threshold
+        into threshold
+        from sb_internal.broker as b
+       where b.singleton;
+      rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
+      if alarm <> (rollbacks + 1 >= threshold) then
+        perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
+      end if;
+      rollbacks := sb_internal._poison_count(_poison_record.queue_id);
+    end if;
   end if;
-  rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
-  alarm := rollbacks + 1 >= (
-    select b.poison_message_threshold
-      from sb_internal.broker as b
-     where b.singleton);
-  if rollbacks > 0 then
-    rollbacks := sb_internal._poison_count(_poison_record.queue_id);
-  end if;
-  if alarm <> (coalesce(sb_internal._cell(_poison_record.queue_id, 'poison_alarm'), 0) = 1) then
-    perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_poison_alarm')::regclass, alarm::integer);
-  end if;
-  position := nextval(('sb_internal.queue_' || _poison_record.queue_id || '_poison_position')::regclass);
-  perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_poison_' || (position & 15))::regclass,
-    (rollbacks::bigint << 32) | own);
+  position := nextval((cell || 'position')::regclass);
+  perform setval((cell || (position & 15))::regclass, (rollbacks::bigint << 32) | (own & 4294967295));
 end
 $$;
 comment on function sb_internal._poison_record(integer) is
-  'Notes that this transaction received from the queue, with the count of rollbacks before it, and raises or lowers the alarm.';
+  'Notes that this transaction received from the queue, with the count of rollbacks before it, and raises or lowers the alarm: raised, one more rollback may reach the limit.';
 revoke all on function sb_internal._poison_record(integer) from public;
 -- sqlgen:end functions/internal/_poison_record.sql
 -- sqlgen:begin functions/internal/_poison_reset.sql sha256:5b9b8c42e1a00d2c027a5f570692535ede57970fa605be76aee78e841564103d
@@ -5581,7 +5597,9 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:1154da5bf24bcd92fc5c4a29b6f2cf1528dc28fa0f947f1b47e821f4ed0657c1
+-- sqlgen:begin functions/internal/_receive.sql sha256:29ab6b74eed1f9fb7eb7385dde544ec9a3de9bf653d7236edc8cc6b13fd5bc94
+-- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
+-- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
   caller name,
   queue_name text,
@@ -5599,10 +5617,14 @@ create or replace function sb_internal._receive(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $$
 declare
   q record;
-  remaining bigint;
+  e record;
+  lowest bigint := -1;
+  remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
   deadline timestamptz;
   nap double precision := 0.005;
   held uuid;
@@ -5613,37 +5635,27 @@ begin
   if _receive.for_conversation is not null and _receive.for_group is not null then
     perform sb_internal._raise('22023', array['for_conversation and for_group exclude each other']);
   end if;
-  if _receive.max_messages <= 0 then
+  if remaining <= 0 then
     perform sb_internal._raise('22023', array['max_messages must be greater than zero']);
   end if;
-  if _receive.queue_name is null or _receive.queue_name = '' then
-    perform sb_internal._require_name(_receive.queue_name, 'queue', 128);
-  end if;
-  select o.queue_id
+  select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
+         o.is_poison_message_handling_enabled, o.has_activation_event, b.priority_levels, b.system_names
     into q
     from sb_internal.queue as o
-   where o.name = _receive.queue_name;
+   cross join sb_internal.broker as b
+   where o.name = _receive.queue_name
+     and b.singleton;
   if not found then
+    perform sb_internal._require_name(_receive.queue_name, 'queue', 128);
     perform sb_internal._raise('S0208', array[_receive.queue_name]);
   end if;
   deadline := case
+    when _receive.timeout is null then null
     when _receive.timeout < interval '0' then 'infinity'
-    when _receive.timeout > interval '0' then sb_internal._now() + _receive.timeout
+    when _receive.timeout > interval '0' then clock_timestamp() + _receive.timeout
   end;
 
   loop
-    -- By id: a queue dropped and made again under the same name is another queue.
-    select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
-           o.is_poison_message_handling_enabled, o.has_activation_event,
-           b.priority_levels
-      into q
-      from sb_internal.queue as o
-     cross join sb_internal.broker as b
-     where o.queue_id = q.queue_id
-       and b.singleton;
-    if not found then
-      perform sb_internal._raise('S0208', array[_receive.queue_name]);
-    end if;
     if _receive.caller <> q.owner and not (_receive.caller = any (q.receivers))
       and not sb_internal._may(_receive.caller, q.owner, q.receivers)
     then
@@ -5652,24 +5664,138 @@ begin
     if not q.is_enabled then
       perform sb_internal._raise('S9617', array[q.name]);
     end if;
-    if q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id) then
+    if q.is_poison_message_handling_enabled
+      and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass) = 1
+      and sb_internal._poison_limit_reached(q.queue_id)
+    then
       perform sb_internal._poison_disable(q.queue_id);
       return;
     end if;
 
-    if _receive.for_conversation is null and _receive.for_group is null then
-      select g.conversation_group_id, g.conversation_handle
-        into held, conversation
-        from sb_internal._next_group(q.queue_id, q.priority_levels) as g;
-    else
+    held := null;
+    if _receive.for_conversation is not null or _receive.for_group is not null then
       held := sb_internal._lock_named_group(q.queue_id, _receive.for_conversation, _receive.for_group,
         _receive.timeout, deadline);
       conversation := _receive.for_conversation;
+    else
+      if remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled
+        and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
+          > date_part('epoch', clock_timestamp()) * 1000
+      then
+        -- The common case in one go: one message wanted, and the one at the start hint can be had. It
+        -- says what _claim and _take say; everything unusual is left to them.
+        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number
+          into e
+          from sb_internal.message as m
+         where m.queue_id = q.queue_id
+           and m.priority = q.priority_levels[1]
+           and m.queuing_order >= coalesce(pg_sequence_last_value(
+             ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0)
+         order by m.queuing_order
+         limit 1;
+        if found then
+          begin
+            conversation := e.conversation_handle;
+            if e.message_sequence_number >= 64 then
+              lowest := coalesce((
+                select c.message_sequence_number
+                  from sb_internal.receive_cursor as c
+                 where c.conversation_handle = conversation
+                 order by c.conversation_handle desc, c.message_sequence_number desc
+                 limit 1), -1);
+            end if;
+            select g.conversation_group_id
+              into held
+              from sb.conversation_group as g
+             where g.conversation_group_id = e.conversation_group_id
+               and not exists (
+                 select 1
+                   from sb_internal.group_backoff as b
+                  where b.conversation_group_id = e.conversation_group_id
+                    and b.not_before > clock_timestamp())
+               for no key update skip locked;
+            if found then
+              select o.priority, o.lifetime, s.service_id, s.name as service_name, k.service_contract_id,
+                     k.name as contract_name, t.message_type_id, t.name as type_name,
+                     case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
+                       when 'VALID_XML' then 'X' else 'J' end as validation,
+                     m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
+                     exists (
+                       select 1
+                         from sb_internal.due as d
+                        where d.conversation_handle = conversation
+                          and d.due_at <= clock_timestamp())
+                     or exists (
+                       select 1
+                         from sb_internal.message as n
+                        where n.conversation_handle = conversation
+                          and n.message_type_id in (1, 2)) as is_unusual
+                into e
+                from sb_internal.endpoint as o
+                join sb_internal.service as s on s.service_id = o.service_id
+                join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+               cross join lateral (
+                 select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
+                        n.message_enqueue_time
+                   from sb_internal.message as n
+                  where n.conversation_handle = o.conversation_handle
+                    and n.message_sequence_number >= lowest
+                  order by n.message_sequence_number
+                  limit 1) as m
+                join sb_internal.message_type as t on t.message_type_id = m.message_type_id
+               where o.conversation_handle = conversation
+                 and o.conversation_group_id = held
+                 and o.state <> 'DO';
+              if not found then
+                perform sb_internal._raise('SB003');
+              end if;
+            end if;
+          exception
+            when sqlstate 'SB003' then
+              held := null;
+          end;
+          if held is not null and not e.is_unusual and q.system_names = 'documented' then
+            delete from sb_internal.message as n
+             where n.ctid = e.ctid;
+            if e.message_sequence_number - greatest(lowest, 0) >= 64 then
+              perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
+            end if;
+            if q.is_poison_message_handling_enabled then
+              perform sb_internal._poison_record(q.queue_id);
+            end if;
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], e.queuing_order);
+            if q.has_activation_event then
+              perform sb_internal._monitor_receive(q.queue_id, true);
+            end if;
+            status := 0;
+            priority := e.priority;
+            queuing_order := e.queuing_order;
+            conversation_group_id := held;
+            conversation_handle := conversation;
+            message_sequence_number := e.message_sequence_number;
+            service_name := e.service_name;
+            service_id := e.service_id;
+            service_contract_name := e.contract_name;
+            service_contract_id := e.service_contract_id;
+            message_type_name := e.type_name;
+            message_type_id := e.message_type_id;
+            validation := e.validation;
+            message_body := e.message_body;
+            message_enqueue_time := e.message_enqueue_time;
+            return next;
+            return;
+          end if;
+        end if;
+      end if;
+      if held is null then
+        select g.conversation_group_id, g.conversation_handle
+          into held, conversation
+          from sb_internal._next_group(q.queue_id, q.priority_levels) as g;
+      end if;
     end if;
 
     if held is not null then
-      remaining := coalesce(_receive.max_messages, 9223372036854775807);
-      if conversation is not null and cardinality(q.priority_levels) = 1 or _receive.for_conversation is not null then
+      if conversation is not null and (cardinality(q.priority_levels) = 1 or _receive.for_conversation is not null) then
         return query
           select t.*
             from sb_internal._take(conversation, remaining, q.is_retention_enabled) as t;
@@ -5679,8 +5805,7 @@ begin
       if remaining > 0 and _receive.for_conversation is null then
         return query
           select t.*
-            from sb_internal._take_group(q.queue_id, held, q.priority_levels, conversation, remaining,
-                   q.is_retention_enabled) as t;
+            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining, q.is_retention_enabled) as t;
         get diagnostics remaining = row_count;
         returned := returned + remaining;
       end if;
@@ -5693,16 +5818,29 @@ begin
         end if;
         return;
       end if;
+      remaining := coalesce(_receive.max_messages, 9223372036854775807);
       -- What was due had become void (the lifetime of a conversation that has ended): look further.
       retries := retries + 1;
       continue when retries <= 16 and _receive.for_conversation is null and _receive.for_group is null;
     end if;
 
-    exit when deadline is null or sb_internal._now() >= deadline;
+    exit when deadline is null or clock_timestamp() >= deadline;
     -- A client that can LISTEN does not come here. The nap grows: no busy loop, no long delay.
     perform pg_sleep(case when deadline = 'infinity' then nap
-      else greatest(0, least(nap, extract(epoch from deadline - sb_internal._now()))) end);
+      else greatest(0, least(nap, extract(epoch from deadline - clock_timestamp()))) end);
     nap := least(nap * 1.5, 0.25);
+
+    -- By id: a queue dropped and made again under the same name is another queue.
+    select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
+           o.is_poison_message_handling_enabled, o.has_activation_event, b.priority_levels, b.system_names
+      into q
+      from sb_internal.queue as o
+     cross join sb_internal.broker as b
+     where o.queue_id = q.queue_id
+       and b.singleton;
+    if not found then
+      perform sb_internal._raise('S0208', array[_receive.queue_name]);
+    end if;
   end loop;
   if q.has_activation_event then
     perform sb_internal._monitor_receive(q.queue_id, false);
@@ -5866,7 +6004,7 @@ comment on function sb_internal._require_free_name(text, text, boolean, boolean)
   'Whether a create verb has to create: false when the name is taken and if_not_exists accepts that. Error 42710.';
 revoke all on function sb_internal._require_free_name(text, text, boolean, boolean) from public;
 -- sqlgen:end functions/internal/_require_free_name.sql
--- sqlgen:begin functions/internal/_require_name.sql sha256:b7674bb554548c6c8a9bbc7cff39020bf4cfb575abc9c55876b0d3fee127cec5
+-- sqlgen:begin functions/internal/_require_name.sql sha256:6863750dd40d7e15c2c4bb5e748de40fc7f8f1368d589e4d2e6906a9475331dc
 create or replace function sb_internal._require_name(value text, kind text, max_length integer)
   returns void
   language plpgsql
@@ -5879,7 +6017,8 @@ begin
   if _require_name.value is null or char_length(_require_name.value) not between 1 and _require_name.max_length then
     perform sb_internal._raise('42602', array[
       _require_name.kind,
-      coalesce(nullif(left(_require_name.value, 256), ''), '(' || case when _require_name.value is null then 'null' else 'empty' end || ')'),
+      case when _require_name.value is null then '(null)' when _require_name.value = '' then '(empty)'
+        else left(_require_name.value, 256) end,
       _require_name.max_length::text]);
   end if;
 end
@@ -6119,7 +6258,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:cf34ace67808388def55c199169c2125c006ec303abb157b32a6abe83e9291a9
+-- sqlgen:begin functions/internal/_send.sql sha256:75ccd7e293bc75ccb2a6b799789454391bc9ca3c5bfc1b7d66fdb527a9f7f2c6
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -6254,7 +6393,10 @@ begin
       else
         is_direct := false;
     end case;
-  elsif is_direct and c.is_poison_watched and sb_internal._poison_limit_reached(c.queue_id) then
+  elsif is_direct and c.is_poison_watched
+    and pg_sequence_last_value(('sb_internal.queue_' || c.queue_id || '_poison_alarm')::regclass) = 1
+    and sb_internal._poison_limit_reached(c.queue_id)
+  then
     perform sb_internal._poison_disable(c.queue_id);
     is_direct := false;
   end if;
@@ -6738,7 +6880,7 @@ comment on function sb_internal._system_namespace() is
   'Namespace of Error bodies under the option system_names.';
 revoke all on function sb_internal._system_namespace() from public;
 -- sqlgen:end functions/internal/_system_namespace.sql
--- sqlgen:begin functions/internal/_take.sql sha256:c2df7eb1812677d78c014c3cb3aa84e0a0b4d25b026c31e380e8f43f4a0f34c1
+-- sqlgen:begin functions/internal/_take.sql sha256:638f7af8e94b3028b060f5a1313d7099ad6fa3a7e8fbfd66f60fb3f56b208f38
 create or replace function sb_internal._take(
   conversation uuid,
   max_messages bigint,
@@ -6753,8 +6895,6 @@ create or replace function sb_internal._take(
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   e record;
@@ -6898,14 +7038,7 @@ begin
     end if;
   end if;
   if message_sequence_number - coalesce(e.cursor, 0) >= 64 then
-    update sb_internal.receive_cursor as c
-       set message_sequence_number = _take.message_sequence_number + 1
-     where c.conversation_handle = _take.conversation
-       and c.message_sequence_number = e.cursor;
-    if not found then
-      insert into sb_internal.receive_cursor (conversation_handle, message_sequence_number)
-      values (_take.conversation, _take.message_sequence_number + 1);
-    end if;
+    perform sb_internal._advance_cursor(_take.conversation, e.cursor, _take.message_sequence_number + 1);
   end if;
 end
 $$;
@@ -6913,12 +7046,11 @@ comment on function sb_internal._take(uuid, bigint, boolean) is
   'Takes what a conversation has ready, at most max_messages, in the order of processing: DialogTimer, Error, then by sequence number. The caller holds the group lock.';
 revoke all on function sb_internal._take(uuid, bigint, boolean) from public;
 -- sqlgen:end functions/internal/_take.sql
--- sqlgen:begin functions/internal/_take_group.sql sha256:b580cfcb7566a8f9bf1cf41dffbe449c60bd0f20bc3cf16350a6d20841630917
+-- sqlgen:begin functions/internal/_take_group.sql sha256:edb7e610805a3efd4897c46e401d8f51010a6bd2fd4749d8a638958e21c19d3b
 create or replace function sb_internal._take_group(
   queue_id integer,
   group_id uuid,
   priority_levels smallint[],
-  found_conversation uuid,
   max_messages bigint,
   is_retained boolean
 )
@@ -6931,8 +7063,6 @@ create or replace function sb_internal._take_group(
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   level smallint;
@@ -7014,9 +7144,9 @@ begin
   end if;
 end
 $$;
-comment on function sb_internal._take_group(integer, uuid, smallint[], uuid, bigint, boolean) is
+comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) is
   'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). The caller holds the group lock.';
-revoke all on function sb_internal._take_group(integer, uuid, smallint[], uuid, bigint, boolean) from public;
+revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) from public;
 -- sqlgen:end functions/internal/_take_group.sql
 -- sqlgen:begin functions/internal/_terminate.sql sha256:8a52eb2c9d8d268da39a064398d321c8eb658b1ff9e48e7d192c7a41e2a5b4ac
 create or replace function sb_internal._terminate(

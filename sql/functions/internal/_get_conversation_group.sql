@@ -9,6 +9,8 @@ create or replace function sb_internal._get_conversation_group(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $$
 declare
   q record;

@@ -13,8 +13,6 @@ create or replace function sb_internal._next_group_of_level(
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   hint bigint := coalesce(sb_internal._cell(_next_group_of_level.queue_id, 'hint_' || _next_group_of_level.level), 0);
@@ -111,10 +109,8 @@ begin
     end loop;
   end if;
 
-  -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
-  if found_at > hint + 128 or found_at < hint then
-    perform setval(('sb_internal.queue_' || _next_group_of_level.queue_id || '_hint_'
-      || _next_group_of_level.level)::regclass, found_at);
+  if found_at is not null then
+    perform sb_internal._advance_hint(_next_group_of_level.queue_id, _next_group_of_level.level, found_at);
   end if;
 end
 $$;

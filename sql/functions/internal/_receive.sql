@@ -1,3 +1,5 @@
+-- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
+-- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
   caller name,
   queue_name text,
@@ -15,10 +17,14 @@ create or replace function sb_internal._receive(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $$
 declare
   q record;
-  remaining bigint;
+  e record;
+  lowest bigint := -1;
+  remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
   deadline timestamptz;
   nap double precision := 0.005;
   held uuid;
@@ -29,37 +35,27 @@ begin
   if _receive.for_conversation is not null and _receive.for_group is not null then
     perform sb_internal._raise('22023', array['for_conversation and for_group exclude each other']);
   end if;
-  if _receive.max_messages <= 0 then
+  if remaining <= 0 then
     perform sb_internal._raise('22023', array['max_messages must be greater than zero']);
   end if;
-  if _receive.queue_name is null or _receive.queue_name = '' then
-    perform sb_internal._require_name(_receive.queue_name, 'queue', 128);
-  end if;
-  select o.queue_id
+  select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
+         o.is_poison_message_handling_enabled, o.has_activation_event, b.priority_levels, b.system_names
     into q
     from sb_internal.queue as o
-   where o.name = _receive.queue_name;
+   cross join sb_internal.broker as b
+   where o.name = _receive.queue_name
+     and b.singleton;
   if not found then
+    perform sb_internal._require_name(_receive.queue_name, 'queue', 128);
     perform sb_internal._raise('S0208', array[_receive.queue_name]);
   end if;
   deadline := case
+    when _receive.timeout is null then null
     when _receive.timeout < interval '0' then 'infinity'
-    when _receive.timeout > interval '0' then sb_internal._now() + _receive.timeout
+    when _receive.timeout > interval '0' then clock_timestamp() + _receive.timeout
   end;
 
   loop
-    -- By id: a queue dropped and made again under the same name is another queue.
-    select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
-           o.is_poison_message_handling_enabled, o.has_activation_event,
-           b.priority_levels
-      into q
-      from sb_internal.queue as o
-     cross join sb_internal.broker as b
-     where o.queue_id = q.queue_id
-       and b.singleton;
-    if not found then
-      perform sb_internal._raise('S0208', array[_receive.queue_name]);
-    end if;
     if _receive.caller <> q.owner and not (_receive.caller = any (q.receivers))
       and not sb_internal._may(_receive.caller, q.owner, q.receivers)
     then
@@ -68,24 +64,138 @@ begin
     if not q.is_enabled then
       perform sb_internal._raise('S9617', array[q.name]);
     end if;
-    if q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id) then
+    if q.is_poison_message_handling_enabled
+      and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass) = 1
+      and sb_internal._poison_limit_reached(q.queue_id)
+    then
       perform sb_internal._poison_disable(q.queue_id);
       return;
     end if;
 
-    if _receive.for_conversation is null and _receive.for_group is null then
-      select g.conversation_group_id, g.conversation_handle
-        into held, conversation
-        from sb_internal._next_group(q.queue_id, q.priority_levels) as g;
-    else
+    held := null;
+    if _receive.for_conversation is not null or _receive.for_group is not null then
       held := sb_internal._lock_named_group(q.queue_id, _receive.for_conversation, _receive.for_group,
         _receive.timeout, deadline);
       conversation := _receive.for_conversation;
+    else
+      if remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled
+        and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
+          > date_part('epoch', clock_timestamp()) * 1000
+      then
+        -- The common case in one go: one message wanted, and the one at the start hint can be had. It
+        -- says what _claim and _take say; everything unusual is left to them.
+        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number
+          into e
+          from sb_internal.message as m
+         where m.queue_id = q.queue_id
+           and m.priority = q.priority_levels[1]
+           and m.queuing_order >= coalesce(pg_sequence_last_value(
+             ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0)
+         order by m.queuing_order
+         limit 1;
+        if found then
+          begin
+            conversation := e.conversation_handle;
+            if e.message_sequence_number >= 64 then
+              lowest := coalesce((
+                select c.message_sequence_number
+                  from sb_internal.receive_cursor as c
+                 where c.conversation_handle = conversation
+                 order by c.conversation_handle desc, c.message_sequence_number desc
+                 limit 1), -1);
+            end if;
+            select g.conversation_group_id
+              into held
+              from sb.conversation_group as g
+             where g.conversation_group_id = e.conversation_group_id
+               and not exists (
+                 select 1
+                   from sb_internal.group_backoff as b
+                  where b.conversation_group_id = e.conversation_group_id
+                    and b.not_before > clock_timestamp())
+               for no key update skip locked;
+            if found then
+              select o.priority, o.lifetime, s.service_id, s.name as service_name, k.service_contract_id,
+                     k.name as contract_name, t.message_type_id, t.name as type_name,
+                     case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
+                       when 'VALID_XML' then 'X' else 'J' end as validation,
+                     m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
+                     exists (
+                       select 1
+                         from sb_internal.due as d
+                        where d.conversation_handle = conversation
+                          and d.due_at <= clock_timestamp())
+                     or exists (
+                       select 1
+                         from sb_internal.message as n
+                        where n.conversation_handle = conversation
+                          and n.message_type_id in (1, 2)) as is_unusual
+                into e
+                from sb_internal.endpoint as o
+                join sb_internal.service as s on s.service_id = o.service_id
+                join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+               cross join lateral (
+                 select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
+                        n.message_enqueue_time
+                   from sb_internal.message as n
+                  where n.conversation_handle = o.conversation_handle
+                    and n.message_sequence_number >= lowest
+                  order by n.message_sequence_number
+                  limit 1) as m
+                join sb_internal.message_type as t on t.message_type_id = m.message_type_id
+               where o.conversation_handle = conversation
+                 and o.conversation_group_id = held
+                 and o.state <> 'DO';
+              if not found then
+                perform sb_internal._raise('SB003');
+              end if;
+            end if;
+          exception
+            when sqlstate 'SB003' then
+              held := null;
+          end;
+          if held is not null and not e.is_unusual and q.system_names = 'documented' then
+            delete from sb_internal.message as n
+             where n.ctid = e.ctid;
+            if e.message_sequence_number - greatest(lowest, 0) >= 64 then
+              perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
+            end if;
+            if q.is_poison_message_handling_enabled then
+              perform sb_internal._poison_record(q.queue_id);
+            end if;
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], e.queuing_order);
+            if q.has_activation_event then
+              perform sb_internal._monitor_receive(q.queue_id, true);
+            end if;
+            status := 0;
+            priority := e.priority;
+            queuing_order := e.queuing_order;
+            conversation_group_id := held;
+            conversation_handle := conversation;
+            message_sequence_number := e.message_sequence_number;
+            service_name := e.service_name;
+            service_id := e.service_id;
+            service_contract_name := e.contract_name;
+            service_contract_id := e.service_contract_id;
+            message_type_name := e.type_name;
+            message_type_id := e.message_type_id;
+            validation := e.validation;
+            message_body := e.message_body;
+            message_enqueue_time := e.message_enqueue_time;
+            return next;
+            return;
+          end if;
+        end if;
+      end if;
+      if held is null then
+        select g.conversation_group_id, g.conversation_handle
+          into held, conversation
+          from sb_internal._next_group(q.queue_id, q.priority_levels) as g;
+      end if;
     end if;
 
     if held is not null then
-      remaining := coalesce(_receive.max_messages, 9223372036854775807);
-      if conversation is not null and cardinality(q.priority_levels) = 1 or _receive.for_conversation is not null then
+      if conversation is not null and (cardinality(q.priority_levels) = 1 or _receive.for_conversation is not null) then
         return query
           select t.*
             from sb_internal._take(conversation, remaining, q.is_retention_enabled) as t;
@@ -95,8 +205,7 @@ begin
       if remaining > 0 and _receive.for_conversation is null then
         return query
           select t.*
-            from sb_internal._take_group(q.queue_id, held, q.priority_levels, conversation, remaining,
-                   q.is_retention_enabled) as t;
+            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining, q.is_retention_enabled) as t;
         get diagnostics remaining = row_count;
         returned := returned + remaining;
       end if;
@@ -109,16 +218,29 @@ begin
         end if;
         return;
       end if;
+      remaining := coalesce(_receive.max_messages, 9223372036854775807);
       -- What was due had become void (the lifetime of a conversation that has ended): look further.
       retries := retries + 1;
       continue when retries <= 16 and _receive.for_conversation is null and _receive.for_group is null;
     end if;
 
-    exit when deadline is null or sb_internal._now() >= deadline;
+    exit when deadline is null or clock_timestamp() >= deadline;
     -- A client that can LISTEN does not come here. The nap grows: no busy loop, no long delay.
     perform pg_sleep(case when deadline = 'infinity' then nap
-      else greatest(0, least(nap, extract(epoch from deadline - sb_internal._now()))) end);
+      else greatest(0, least(nap, extract(epoch from deadline - clock_timestamp()))) end);
     nap := least(nap * 1.5, 0.25);
+
+    -- By id: a queue dropped and made again under the same name is another queue.
+    select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
+           o.is_poison_message_handling_enabled, o.has_activation_event, b.priority_levels, b.system_names
+      into q
+      from sb_internal.queue as o
+     cross join sb_internal.broker as b
+     where o.queue_id = q.queue_id
+       and b.singleton;
+    if not found then
+      perform sb_internal._raise('S0208', array[_receive.queue_name]);
+    end if;
   end loop;
   if q.has_activation_event then
     perform sb_internal._monitor_receive(q.queue_id, false);

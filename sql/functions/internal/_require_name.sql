@@ -10,7 +10,8 @@ begin
   if _require_name.value is null or char_length(_require_name.value) not between 1 and _require_name.max_length then
     perform sb_internal._raise('42602', array[
       _require_name.kind,
-      coalesce(nullif(left(_require_name.value, 256), ''), '(' || case when _require_name.value is null then 'null' else 'empty' end || ')'),
+      case when _require_name.value is null then '(null)' when _require_name.value = '' then '(empty)'
+        else left(_require_name.value, 256) end,
       _require_name.max_length::text]);
   end if;
 end

@@ -132,7 +132,10 @@ begin
       else
         is_direct := false;
     end case;
-  elsif is_direct and c.is_poison_watched and sb_internal._poison_limit_reached(c.queue_id) then
+  elsif is_direct and c.is_poison_watched
+    and pg_sequence_last_value(('sb_internal.queue_' || c.queue_id || '_poison_alarm')::regclass) = 1
+    and sb_internal._poison_limit_reached(c.queue_id)
+  then
     perform sb_internal._poison_disable(c.queue_id);
     is_direct := false;
   end if;

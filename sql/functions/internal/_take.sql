@@ -12,8 +12,6 @@ create or replace function sb_internal._take(
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   e record;
@@ -157,14 +155,7 @@ begin
     end if;
   end if;
   if message_sequence_number - coalesce(e.cursor, 0) >= 64 then
-    update sb_internal.receive_cursor as c
-       set message_sequence_number = _take.message_sequence_number + 1
-     where c.conversation_handle = _take.conversation
-       and c.message_sequence_number = e.cursor;
-    if not found then
-      insert into sb_internal.receive_cursor (conversation_handle, message_sequence_number)
-      values (_take.conversation, _take.message_sequence_number + 1);
-    end if;
+    perform sb_internal._advance_cursor(_take.conversation, e.cursor, _take.message_sequence_number + 1);
   end if;
 end
 $$;

@@ -2,7 +2,6 @@ create or replace function sb_internal._take_group(
   queue_id integer,
   group_id uuid,
   priority_levels smallint[],
-  found_conversation uuid,
   max_messages bigint,
   is_retained boolean
 )
@@ -15,8 +14,6 @@ create or replace function sb_internal._take_group(
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   level smallint;
@@ -98,6 +95,6 @@ begin
   end if;
 end
 $$;
-comment on function sb_internal._take_group(integer, uuid, smallint[], uuid, bigint, boolean) is
+comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) is
   'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). The caller holds the group lock.';
-revoke all on function sb_internal._take_group(integer, uuid, smallint[], uuid, bigint, boolean) from public;
+revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) from public;
