@@ -45,24 +45,24 @@ func (l *listener) poke() {
 
 // run keeps a connection until ctx ends.
 func (l *listener) run(ctx context.Context) {
-	for attempt := 0; ctx.Err() == nil; {
-		began := time.Now()
-		err := l.listen(ctx)
+	for attempt := 1; ; attempt++ {
+		listened, err := l.listen(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		l.a.outage(err)
-		if time.Since(began) > time.Minute {
-			attempt = 0
+		if listened {
+			attempt = 1
 		}
-		attempt++
-		wait(ctx, min(backoff(attempt), jitter(maxReconnect)), nil)
+		if !wait(ctx, min(backoff(attempt), jitter(maxReconnect)), nil) {
+			return
+		}
 	}
 }
 
 // listen connects, makes everything look again that may have changed meanwhile, and hears notifications until the
-// connection fails.
-func (l *listener) listen(ctx context.Context) error {
+// connection fails; listened reports whether it got so far.
+func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	config := l.a.direct.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.RuntimeParams["application_name"] += " listener"
@@ -74,26 +74,26 @@ func (l *listener) listen(ctx context.Context) error {
 	defer cancel()
 	conn, err := pgx.ConnectConfig(connectCtx, config)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s := &listening{l: l, conn: conn, channels: map[int32]bool{}, flags: map[int32]sbroker.QueueName{}}
 	defer s.end()
 	if err := s.exec(ctx, "listen sb_events"); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.serve(ctx); err != nil {
-		return err
+		return false, err
 	}
 	l.a.listens(true)
 	for ctx.Err() == nil {
 		if err := s.wait(ctx); err != nil {
-			return err
+			return true, err
 		}
 		if err := s.serve(ctx); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return ctx.Err()
+	return true, ctx.Err()
 }
 
 // listening is one connection of the listener.

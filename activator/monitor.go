@@ -71,7 +71,7 @@ type monitor struct {
 // reader is one goroutine that works on the queue until there is nothing more to do.
 type reader struct {
 	runner  runner
-	session session // nil until opened
+	pid     uint32 // of its backend; 0 until it has one
 	started time.Time
 }
 
@@ -154,21 +154,22 @@ func (m *monitor) lookBy(at time.Time) {
 // read is the life of a reader.
 func (m *monitor) read(r *reader) {
 	end := ending{outcome: full, err: errors.New("the reader's goroutine was ended")} // runtime.Goexit in a handler
+	var s session
 	defer func() {
-		if r.session != nil {
-			r.session.close(end.err != nil)
+		if s != nil {
+			s.close(end.err != nil)
 		}
 		m.finish(r, end)
 		m.a.cfg.Observer.Observe(ReaderStopped{Queue: m.name})
 	}()
 	m.a.cfg.Observer.Observe(ReaderStarted{Queue: m.name})
-	s, err := r.runner.open(m.a.starting)
-	if err != nil {
+	var err error
+	if s, err = r.runner.open(m.a.starting); err != nil {
 		end = ending{err: err}
 		return
 	}
 	m.mu.Lock()
-	r.session, r.started = s, time.Now()
+	r.pid, r.started = s.pid(), time.Now()
 	m.mu.Unlock()
 	m.a.reporter.poke()
 	for {

@@ -93,11 +93,11 @@ func (m *monitor) report(now time.Time) (tasks []task, report *monitorReport) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for r := range m.running {
-		if r.session == nil {
+		if r.pid == 0 {
 			continue
 		}
 		procedure, executeAs := r.runner.describe()
-		t := task{PID: r.session.pid(), QueueID: m.id, Procedure: procedure, Age: now.Sub(r.started).Seconds()}
+		t := task{PID: r.pid, QueueID: m.id, Procedure: procedure, Age: now.Sub(r.started).Seconds()}
 		if executeAs != "" {
 			t.ExecuteAs = &executeAs
 		}

@@ -2,6 +2,7 @@ set local lock_timeout = '10s';
 set local client_min_messages = warning;
 
 drop schema sb cascade;
+drop type sb_internal.unsettled;
 
 -- sb_internal stays: the migration tool keeps its version table there.
 do $$

@@ -380,6 +380,16 @@ create index transmission_to_service_name_idx on sb_internal.transmission (to_se
 comment on index sb_internal.transmission_to_service_name_idx is
   'Lets deliver step from service to service and leave out those that cannot take anything.';
 
+create type sb_internal.unsettled as (
+  conversation_handles uuid[],
+  message_type text,
+  bodies bytea[],
+  is_text boolean,
+  validator text,
+  validation text
+);
+comment on type sb_internal.unsettled is 'A SEND that waits for the verdict of a validator function.';
+
 create table sb_internal.group_backoff (
   conversation_group_id uuid not null,
   not_before timestamptz not null,

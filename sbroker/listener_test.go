@@ -439,7 +439,7 @@ insert into log (dialog, n) select v.dialog, v.n from jsonb_to_record($1::text::
 					return
 				}
 				for n := range messages {
-					body := map[string]any{"dialog": fmt.Sprintf("%d.%d", s, d), "n": n}
+					body := map[string]any{"dialog": fmt.Sprintf("%d.%02d", s, d), "n": n}
 					if err := pair.Broker.SendJSON(ctx, h, sbroker.DefaultMessageType, body); err != nil {
 						t.Error(err)
 						return
@@ -458,7 +458,7 @@ insert into log (dialog, n) select v.dialog, v.n from jsonb_to_record($1::text::
 	var want []string
 	for s := range senders {
 		for d := range dialogs {
-			want = append(want, fmt.Sprintf("%d.%d|%s", s, d, strings.Join(order, ",")))
+			want = append(want, fmt.Sprintf("%d.%02d|%s", s, d, strings.Join(order, ",")))
 		}
 	}
 	got := pgtest.Strings(t, pool, `

@@ -398,6 +398,16 @@ create index transmission_to_service_name_idx on sb_internal.transmission (to_se
 comment on index sb_internal.transmission_to_service_name_idx is
   'Lets deliver step from service to service and leave out those that cannot take anything.';
 
+create type sb_internal.unsettled as (
+  conversation_handles uuid[],
+  message_type text,
+  bodies bytea[],
+  is_text boolean,
+  validator text,
+  validation text
+);
+comment on type sb_internal.unsettled is 'A SEND that waits for the verdict of a validator function.';
+
 create table sb_internal.group_backoff (
   conversation_group_id uuid not null,
   not_before timestamptz not null,
@@ -3076,27 +3086,6 @@ comment on function sb_internal._grantable(boolean) is
   'The functions that a role with any right may execute: messaging verbs, and what they and the views call; for admins and owners every verb. EXECUTE on inner functions is harmless without USAGE on their schema, which nobody gets.';
 revoke all on function sb_internal._grantable(boolean) from public;
 -- sqlgen:end functions/internal/_grantable.sql
--- sqlgen:begin functions/internal/_has_validator.sql sha256:01ceeaf7182e3fe9498f61ee465a744fb4ed416d4e8ef395284655a78a536a5f
-create or replace function sb_internal._has_validator(message_type_id integer)
-  returns boolean
-  language plpgsql
-  volatile
-  parallel unsafe
-  security invoker
-  set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return exists (
-    select 1
-      from sb_internal.message_type as t
-     where t.message_type_id = _has_validator.message_type_id
-       and t.validator is not null);
-end
-$$;
-comment on function sb_internal._has_validator(integer) is
-  'Whether the message type has a validator function.';
-revoke all on function sb_internal._has_validator(integer) from public;
--- sqlgen:end functions/internal/_has_validator.sql
 -- sqlgen:begin functions/internal/_invalid_body.sql sha256:74c767be069f827ba0eef3a610d1883433a96c5d5866d2d793e778548cac2ac9
 create or replace function sb_internal._invalid_body(
   e sb_internal.endpoint,
@@ -4385,14 +4374,14 @@ comment on function sb_internal._move_service(integer, integer, integer) is
   'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages.';
 revoke all on function sb_internal._move_service(integer, integer, integer) from public;
 -- sqlgen:end functions/internal/_move_service.sql
--- sqlgen:begin functions/internal/_multicast.sql sha256:d2c867d8bc60f7472282ded76f27a244b1ae03d54944d352acad161b184b808f
+-- sqlgen:begin functions/internal/_multicast.sql sha256:77770e0d79a4dd20c3b9a9e28bbd4a9a06de482105de085c0b5af30215e99c58
 create or replace function sb_internal._multicast(
   caller name,
   conversation_handles uuid[],
   message_type text,
   message_body bytea
 )
-  returns boolean
+  returns sb_internal.unsettled
   language plpgsql
   volatile
   parallel unsafe
@@ -4402,7 +4391,8 @@ as $$
 declare
   conversation uuid;
   previous uuid;
-  is_done boolean := true;
+  pending sb_internal.unsettled;
+  unsettled sb_internal.unsettled;
 begin
   if _multicast.conversation_handles is null then
     perform sb_internal._raise('S8418');
@@ -4419,46 +4409,21 @@ begin
       perform sb_internal._raise('SB001', array[conversation::text]);
     end if;
     previous := conversation;
-    is_done := sb_internal._send(_multicast.caller, conversation, _multicast.message_type,
-      array[_multicast.message_body], false, false);
-    -- A validator has to run first; the verdict is the same for every handle.
-    exit when not is_done;
+    pending := sb_internal._send(_multicast.caller, conversation, _multicast.message_type,
+      array[_multicast.message_body], false);
+    if pending.validator is not null then
+      -- One verdict for all who wait for it.
+      pending.conversation_handles := coalesce(unsettled.conversation_handles, '{}') || conversation;
+      unsettled := pending;
+    end if;
   end loop;
-  return is_done;
+  return case when unsettled.validator is not null then unsettled end;
 end
 $$;
 comment on function sb_internal._multicast(name, uuid[], text, bytea) is
-  'SEND on several conversations behind sb.multicast: all or none, since a failing one fails the statement. Returns false as _send does.';
+  'SEND on several conversations behind sb.multicast: all or none, since a failing one fails the statement. Returns what a validator has to settle, as _send does.';
 revoke all on function sb_internal._multicast(name, uuid[], text, bytea) from public;
 -- sqlgen:end functions/internal/_multicast.sql
--- sqlgen:begin functions/internal/_multicast_validated.sql sha256:7ecd5e9f1aa7d7492727eeb5cff7fa173ddc4423e212eb1ed3b53cf043e65a28
-create or replace function sb_internal._multicast_validated(
-  caller name,
-  conversation_handles uuid[],
-  message_type text,
-  message_body bytea,
-  verdict boolean
-)
-  returns void
-  language plpgsql
-  volatile
-  parallel unsafe
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform sb_internal._send_validated(_multicast_validated.caller, h.handle, _multicast_validated.message_type,
-    array[_multicast_validated.message_body], false, _multicast_validated.verdict)
-     from (
-       select u.handle
-         from unnest(_multicast_validated.conversation_handles) as u (handle)
-        order by u.handle) as h;
-end
-$$;
-comment on function sb_internal._multicast_validated(name, uuid[], text, bytea, boolean) is
-  'Second half of multicast for a message type with a validator.';
-revoke all on function sb_internal._multicast_validated(name, uuid[], text, bytea, boolean) from public;
--- sqlgen:end functions/internal/_multicast_validated.sql
 -- sqlgen:begin functions/internal/_new_broker.sql sha256:f2b4ef4f502afb5dd99d3af9b62310c418ddc72d2d3bae666fc823bcb4c0a840
 create or replace function sb_internal._new_broker(caller name)
   returns void
@@ -4940,7 +4905,7 @@ comment on function sb_internal._poison_reset(integer) is
   'Forgets the rollbacks counted for a queue. Takes effect at once and survives a rollback.';
 revoke all on function sb_internal._poison_reset(integer) from public;
 -- sqlgen:end functions/internal/_poison_reset.sql
--- sqlgen:begin functions/internal/_post.sql sha256:a06770f147ab6dc1ffc4bd1872854b3715ef59b572fdc8b97d29851464460142
+-- sqlgen:begin functions/internal/_post.sql sha256:9391f104f503fb487ce5bd919d91ee3185d7690c22b919051b91590b6c2355f6
 create or replace function sb_internal._post(
   conversation_handle uuid,
   message_type_id integer,
@@ -4977,7 +4942,8 @@ begin
     from sb_internal.service as s
     join sb_internal.queue as q on q.queue_id = s.queue_id
    where s.service_id = e.service_id;
-  return sb_internal._send(owner, e.conversation_handle, message_type, array[_post.message_body], false, true);
+  perform sb_internal._send(owner, e.conversation_handle, message_type, array[_post.message_body], false, true);
+  return true;
 end
 $$;
 comment on function sb_internal._post(uuid, integer, bytea) is
@@ -6258,16 +6224,16 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:75ccd7e293bc75ccb2a6b799789454391bc9ca3c5bfc1b7d66fdb527a9f7f2c6
+-- sqlgen:begin functions/internal/_send.sql sha256:8081b1cee6632a18a2830dafcba502256be6d55e293560ddf51992165798e0fe
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
   message_type text,
   bodies bytea[],
   is_text boolean,
-  is_validated boolean
+  is_validated boolean default false
 )
-  returns boolean
+  returns sb_internal.unsettled
   language plpgsql
   volatile
   parallel unsafe
@@ -6281,6 +6247,7 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_direct boolean;
+  unsettled sb_internal.unsettled;
 begin
   if _send.conversation_handle is null then
     perform sb_internal._raise('S8418');
@@ -6353,7 +6320,7 @@ begin
       end if;
     end if;
     if quantity = 0 then
-      return true;
+      return null;
     end if;
   end if;
   if c.validation <> 'NONE' and not _send.is_validated then
@@ -6363,10 +6330,16 @@ begin
        where not sb_internal._is_valid_body(c.message_type_id, c.validation, nullif(b.body, ''), _send.is_text))
     then
       perform sb_internal._invalid_body(e, _send.message_type, c.validation);
-      return true;
-    elsif bodies is not null and sb_internal._has_validator(c.message_type_id) then
-      -- The caller's wrapper runs the validator with the caller's rights and comes back.
-      return false;
+      return null;
+    end if;
+    -- A validator function runs in the caller's wrapper, with the caller's rights, and comes back.
+    select array[_send.conversation_handle], t.name, bodies, _send.is_text, t.validator, t.validation
+      into unsettled
+      from sb_internal.message_type as t
+     where t.message_type_id = c.message_type_id
+       and t.validator is not null;
+    if found and bodies is not null then
+      return unsettled;
     end if;
   end if;
 
@@ -6378,11 +6351,11 @@ begin
       -- The peer was there and is gone without a word: cleaned up (R-227).
       perform sb_internal._error_endpoint(e.conversation_handle, -8462,
         'The remote conversation endpoint has been closed.');
-      return true;
+      return null;
     end if;
     case sb_internal._create_target(e)
       when 'error' then
-        return true;
+        return null;
       when 'created' then
         select p.conversation_group_id, p.priority, d.queue_id, d.has_activation_event
           into c.conversation_group_id, c.priority, c.queue_id, c.has_activation_event
@@ -6432,11 +6405,11 @@ begin
            e.far_service, nullif(b.body, '')
       from unnest(coalesce(bodies, array[null::bytea])) with ordinality as b (body, ordinality);
     perform sb_internal._parked(e);
-    return true;
+    return null;
   end if;
   if c.peer_state = 'DO' then
     -- The peer has ended; its EndDialog has not arrived here yet. What it gets is discarded (R-220).
-    return true;
+    return null;
   end if;
   if quantity = 1 then
     insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
@@ -6457,11 +6430,11 @@ begin
   if c.has_activation_event then
     perform sb_internal._monitor_arrival(c.queue_id);
   end if;
-  return true;
+  return null;
 end
 $$;
 comment on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) is
-  'SEND: one step for all bodies (null: one message without a body). Locks the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns false, having changed nothing, when the message type has a validator function that has to run first, with the rights of the caller.';
+  'SEND: one step for all bodies (null: one message without a body). Locks the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
 revoke all on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) from public;
 -- sqlgen:end functions/internal/_send.sql
 -- sqlgen:begin functions/internal/_send_event.sql sha256:4cfb6956fb3d9b9b3ee0d2a0ae44cb2b248ef4ef98cf787720389a06297eae7d
@@ -6514,10 +6487,10 @@ comment on function sb_internal._send_event(integer, text) is
   'Sends QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED to the event notifications of a queue, in this transaction (R-112, R-113). One whose subscriber has ended the conversation is dropped (R-111). Locks the notifications, then their dialogs.';
 revoke all on function sb_internal._send_event(integer, text) from public;
 -- sqlgen:end functions/internal/_send_event.sql
--- sqlgen:begin functions/internal/_send_validated.sql sha256:357f631632df05cf33050788015b025e83072cb5b368931f37f15d30a0337da6
+-- sqlgen:begin functions/internal/_send_validated.sql sha256:b9599350af7bb73e842450a1273c7384fc8784d2cc163526ca96e14911a9d838
 create or replace function sb_internal._send_validated(
   caller name,
-  conversation_handle uuid,
+  conversation_handles uuid[],
   message_type text,
   bodies bytea[],
   is_text boolean,
@@ -6531,26 +6504,25 @@ create or replace function sb_internal._send_validated(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  e sb_internal.endpoint;
+  conversation uuid;
 begin
-  if _send_validated.verdict then
-    perform sb_internal._send(_send_validated.caller, _send_validated.conversation_handle,
-      _send_validated.message_type, _send_validated.bodies, _send_validated.is_text, true);
-  else
-    select o.*
-      into e
-      from sb_internal.endpoint as o
-     where o.conversation_handle = _send_validated.conversation_handle
-       for no key update;
-    perform sb_internal._invalid_body(e, _send_validated.message_type, t.validation)
-       from sb_internal.message_type as t
-      where t.name = _send_validated.message_type;
-  end if;
+  foreach conversation in array _send_validated.conversation_handles loop
+    if _send_validated.verdict then
+      perform sb_internal._send(_send_validated.caller, conversation, _send_validated.message_type,
+        _send_validated.bodies, _send_validated.is_text, true);
+    else
+      perform sb_internal._invalid_body(e, _send_validated.message_type, t.validation)
+         from sb_internal.endpoint as e
+        cross join sb_internal.message_type as t
+        where e.conversation_handle = conversation
+          and t.name = _send_validated.message_type;
+    end if;
+  end loop;
 end
 $$;
-comment on function sb_internal._send_validated(name, uuid, text, bytea[], boolean, boolean) is
-  'Second half of SEND for a message type with a validator, after the validator has run. The first half has checked the callers rights and holds the endpoint lock.';
-revoke all on function sb_internal._send_validated(name, uuid, text, bytea[], boolean, boolean) from public;
+comment on function sb_internal._send_validated(name, uuid[], text, bytea[], boolean, boolean) is
+  'Second half of SEND for a message type with a validator, after the validator has run. The first half has checked everything else and holds the endpoint locks.';
+revoke all on function sb_internal._send_validated(name, uuid[], text, bytea[], boolean, boolean) from public;
 -- sqlgen:end functions/internal/_send_validated.sql
 -- sqlgen:begin functions/internal/_set_activation.sql sha256:abe7b4b363b8319389374e0962d71d8410e2f2d0178240e1a5edeaac76f46fca
 create or replace function sb_internal._set_activation(
@@ -6686,6 +6658,27 @@ comment on function sb_internal._set_state(name, uuid, jsonb) is
   'sb.set_state with the callers rights checked.';
 revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
 -- sqlgen:end functions/internal/_set_state.sql
+-- sqlgen:begin functions/internal/_settle.sql sha256:187d17ff57f54894a30dd3ab0c2b87ca8a616c53ec5727651bffac1d9347046f
+-- no set clause for search_path: the validator runs under the sender's. The setting there is only keeps
+-- the planner from reading this body at every SEND in order to inline it.
+create or replace function sb_internal._settle(unsettled sb_internal.unsettled)
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+  strict
+  set check_function_bodies = off
+begin atomic
+  select sb_internal._send_validated(current_user, (_settle.unsettled).conversation_handles,
+    (_settle.unsettled).message_type, (_settle.unsettled).bodies, (_settle.unsettled).is_text,
+    sb_internal._run_validator((_settle.unsettled).validator, (_settle.unsettled).validation,
+      (_settle.unsettled).bodies));
+end;
+comment on function sb_internal._settle(sb_internal.unsettled) is
+  'Finishes a SEND that waits for a validator function, which runs here with the rights of the caller. Strict: without anything to settle it is not called.';
+revoke all on function sb_internal._settle(sb_internal.unsettled) from public;
+-- sqlgen:end functions/internal/_settle.sql
 -- sqlgen:begin functions/internal/_stamp.sql sha256:380b45fd1fd9cd36fc540a82eff0a9b6d08fffd0937661109663d759093495f6
 create or replace function sb_internal._stamp()
   returns bigint
@@ -7343,30 +7336,6 @@ comment on function sb_internal._validation(name, text, regprocedure, jsonb) is
   'Checks that validation, validator and schema fit together; returns them as they are stored, the validator as quoted schema.name. Only an admin may set a validator. Errors: 22023, 42501.';
 revoke all on function sb_internal._validation(name, text, regprocedure, jsonb) from public;
 -- sqlgen:end functions/internal/_validation.sql
--- sqlgen:begin functions/internal/_validator.sql sha256:52750820c40004d9efb9991451d358d1a7c56dbd5e88519656b5b3ffd7326730
-create or replace function sb_internal._validator(
-  message_type text,
-  out validator text,
-  out validation text
-)
-  returns record
-  language plpgsql
-  volatile
-  parallel unsafe
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
-begin
-  select t.validator, t.validation
-    into _validator.validator, _validator.validation
-    from sb_internal.message_type as t
-   where t.name = _validator.message_type;
-end
-$$;
-comment on function sb_internal._validator(text) is
-  'The validator function of a message type, for the step that runs with the callers rights.';
-revoke all on function sb_internal._validator(text) from public;
--- sqlgen:end functions/internal/_validator.sql
 -- sqlgen:begin functions/internal/_visible.sql sha256:b3c1dd6b0c68be458acbc1f6a4678abb5dce8b42247a4d44ae05640d828d1db2
 create or replace function sb_internal._visible(caller name, kind text)
   returns integer[]
@@ -7945,7 +7914,7 @@ comment on function sb.move_conversation(uuid, uuid) is
   'MOVE CONVERSATION: puts this side of a conversation into another existing group of the same service. Locks both groups, in id order, and the conversation; waits for them. A group left empty goes. Errors: S8418, S8420, S8426, S8436 no such group, S8439 group of another service, S8438 already ended, 42501.';
 revoke all on function sb.move_conversation(uuid, uuid) from public;
 -- sqlgen:end functions/verbs/move_conversation.sql
--- sqlgen:begin functions/verbs/multicast.sql sha256:f17ee3e4360510f5cafaefdc3e8c2db26dbeb123e445bdaa7750bbe51e7f5083
+-- sqlgen:begin functions/verbs/multicast.sql sha256:0db3ff1974cafe45cb88eae284b9759c46ebd04f144e8914d95c9d8c1fcb20c5
 create or replace function sb.multicast(
   conversation_handles uuid[],
   message_type text,
@@ -7957,14 +7926,8 @@ create or replace function sb.multicast(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._multicast(current_user, multicast.conversation_handles, multicast.message_type,
-      multicast.message_body)
-    then sb_internal._multicast_validated(current_user, multicast.conversation_handles, multicast.message_type,
-      multicast.message_body,
-      sb_internal._run_validator((sb_internal._validator(multicast.message_type)).validator,
-        (sb_internal._validator(multicast.message_type)).validation, array[multicast.message_body]))
-  end;
+  select sb_internal._settle(sb_internal._multicast(current_user, multicast.conversation_handles,
+    multicast.message_type, multicast.message_body));
 end;
 comment on function sb.multicast(uuid[], text, bytea) is
   'SEND of one message on several conversations: all or none. Conversations are locked in handle order. Errors: SB001 a handle listed twice; else as send.';
@@ -7997,7 +7960,7 @@ comment on function sb.receive(text, integer, uuid, uuid, interval) is
   'RECEIVE: removes and returns ready messages of one conversation group, in the order in which they must be processed: conversations by priority, within one DialogTimer, Error, then by sequence number (R-175, R-179, R-180). max_messages null: all of the group. The group stays locked to the end of the transaction; groups held by others are skipped. for_conversation or for_group names what to receive from and waits for its lock. timeout: null or zero does not wait for messages, negative waits without limit; a waiting call polls inside the server and holds back vacuum: clients had better LISTEN. Needs receive on the queue. Errors: S0208 queue, S9617 queue disabled, S8426 conversation, S8436 group, 22023 arguments, 42501.';
 revoke all on function sb.receive(text, integer, uuid, uuid, interval) from public;
 -- sqlgen:end functions/verbs/receive.sql
--- sqlgen:begin functions/verbs/send.sql sha256:af307eb27123d1397392c2f2baa44b3fcad79e7260ccede9f0850b2b0b440fe5
+-- sqlgen:begin functions/verbs/send.sql sha256:026d29122a10af0821f0bad4f3f51f975df1724d2f48a1ba6310f6dc001de16c
 create or replace function sb.send(conversation_handle uuid, message_type text default 'DEFAULT')
   returns void
   language sql
@@ -8005,9 +7968,7 @@ create or replace function sb.send(conversation_handle uuid, message_type text d
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when sb_internal._send(current_user, send.conversation_handle, send.message_type, null, false, false) then null
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type, null, false));
 end;
 comment on function sb.send(uuid, text) is
   'SEND without a body, see send(uuid, text, bytea).';
@@ -8024,14 +7985,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[send.message_body], false, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[send.message_body], false,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[send.message_body]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[send.message_body], false));
 end;
 comment on function sb.send(uuid, text, bytea) is
   'SEND: sends a message on a conversation, in the caller''s transaction. Goes straight into the target queue when it can, else waits in sb.transmission_queue; that is no error (R-163, R-164). A zero-length body arrives as null. Locks the conversation, not its group: waits for another SEND, MOVE or END on the same conversation, never for a reader. Needs receive on the queue of the sending service. Errors: S8418 and S8426 handle, S8429 state, S8428, S8431, S8432 and S8434 message type, S8433 null body, S8459 over 268435456 bytes, S9618 own queue off with retention, S9615 and S8430 validation under the option validate_on_send, 42501.';
@@ -8048,14 +8003,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body, 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body, 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body, 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(send.message_body, 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, text) is
   'SEND of text, stored as UTF-8; see send(uuid, text, bytea).';
@@ -8072,14 +8021,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body::text, 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, json) is
   'SEND of json, stored as its text in UTF-8; see send(uuid, text, bytea).';
@@ -8096,14 +8039,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body::text, 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, jsonb) is
   'SEND of jsonb, stored as its text in UTF-8; see send(uuid, text, bytea).';
@@ -8120,20 +8057,14 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, xml) is
   'SEND of xml, stored as its text in UTF-8; see send(uuid, text, bytea).';
 revoke all on function sb.send(uuid, text, xml) from public;
 -- sqlgen:end functions/verbs/send.sql
--- sqlgen:begin functions/verbs/send_batch.sql sha256:7f8d95154b1aa33d82f3ddef2720e4afd6e06236cc1ff8b39b3254fe166997c2
+-- sqlgen:begin functions/verbs/send_batch.sql sha256:e861a05c556b45c2eb26b1efe92cd4e7bf606913037cf3658bb38a77e1239212
 create or replace function sb.send_batch(
   conversation_handle uuid,
   message_type text,
@@ -8145,14 +8076,8 @@ create or replace function sb.send_batch(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send_batch.conversation_handle, send_batch.message_type,
-      coalesce(send_batch.message_bodies, array[null::bytea]), false, false)
-    then sb_internal._send_validated(current_user, send_batch.conversation_handle, send_batch.message_type,
-      send_batch.message_bodies, false,
-      sb_internal._run_validator((sb_internal._validator(send_batch.message_type)).validator,
-        (sb_internal._validator(send_batch.message_type)).validation, send_batch.message_bodies))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send_batch.conversation_handle, send_batch.message_type,
+    coalesce(send_batch.message_bodies, array[null::bytea]), false));
 end;
 comment on function sb.send_batch(uuid, text, bytea[]) is
   'SEND of several messages of one type on one conversation in one step, in the order of the array: much cheaper than one by one. An invalid one among them fails the whole batch. Errors and locks as send.';

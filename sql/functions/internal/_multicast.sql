@@ -4,7 +4,7 @@ create or replace function sb_internal._multicast(
   message_type text,
   message_body bytea
 )
-  returns boolean
+  returns sb_internal.unsettled
   language plpgsql
   volatile
   parallel unsafe
@@ -14,7 +14,8 @@ as $$
 declare
   conversation uuid;
   previous uuid;
-  is_done boolean := true;
+  pending sb_internal.unsettled;
+  unsettled sb_internal.unsettled;
 begin
   if _multicast.conversation_handles is null then
     perform sb_internal._raise('S8418');
@@ -31,14 +32,17 @@ begin
       perform sb_internal._raise('SB001', array[conversation::text]);
     end if;
     previous := conversation;
-    is_done := sb_internal._send(_multicast.caller, conversation, _multicast.message_type,
-      array[_multicast.message_body], false, false);
-    -- A validator has to run first; the verdict is the same for every handle.
-    exit when not is_done;
+    pending := sb_internal._send(_multicast.caller, conversation, _multicast.message_type,
+      array[_multicast.message_body], false);
+    if pending.validator is not null then
+      -- One verdict for all who wait for it.
+      pending.conversation_handles := coalesce(unsettled.conversation_handles, '{}') || conversation;
+      unsettled := pending;
+    end if;
   end loop;
-  return is_done;
+  return case when unsettled.validator is not null then unsettled end;
 end
 $$;
 comment on function sb_internal._multicast(name, uuid[], text, bytea) is
-  'SEND on several conversations behind sb.multicast: all or none, since a failing one fails the statement. Returns false as _send does.';
+  'SEND on several conversations behind sb.multicast: all or none, since a failing one fails the statement. Returns what a validator has to settle, as _send does.';
 revoke all on function sb_internal._multicast(name, uuid[], text, bytea) from public;

@@ -34,7 +34,8 @@ begin
     from sb_internal.service as s
     join sb_internal.queue as q on q.queue_id = s.queue_id
    where s.service_id = e.service_id;
-  return sb_internal._send(owner, e.conversation_handle, message_type, array[_post.message_body], false, true);
+  perform sb_internal._send(owner, e.conversation_handle, message_type, array[_post.message_body], false, true);
+  return true;
 end
 $$;
 comment on function sb_internal._post(uuid, integer, bytea) is

@@ -4,9 +4,9 @@ create or replace function sb_internal._send(
   message_type text,
   bodies bytea[],
   is_text boolean,
-  is_validated boolean
+  is_validated boolean default false
 )
-  returns boolean
+  returns sb_internal.unsettled
   language plpgsql
   volatile
   parallel unsafe
@@ -20,6 +20,7 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_direct boolean;
+  unsettled sb_internal.unsettled;
 begin
   if _send.conversation_handle is null then
     perform sb_internal._raise('S8418');
@@ -92,7 +93,7 @@ begin
       end if;
     end if;
     if quantity = 0 then
-      return true;
+      return null;
     end if;
   end if;
   if c.validation <> 'NONE' and not _send.is_validated then
@@ -102,10 +103,16 @@ begin
        where not sb_internal._is_valid_body(c.message_type_id, c.validation, nullif(b.body, ''), _send.is_text))
     then
       perform sb_internal._invalid_body(e, _send.message_type, c.validation);
-      return true;
-    elsif bodies is not null and sb_internal._has_validator(c.message_type_id) then
-      -- The caller's wrapper runs the validator with the caller's rights and comes back.
-      return false;
+      return null;
+    end if;
+    -- A validator function runs in the caller's wrapper, with the caller's rights, and comes back.
+    select array[_send.conversation_handle], t.name, bodies, _send.is_text, t.validator, t.validation
+      into unsettled
+      from sb_internal.message_type as t
+     where t.message_type_id = c.message_type_id
+       and t.validator is not null;
+    if found and bodies is not null then
+      return unsettled;
     end if;
   end if;
 
@@ -117,11 +124,11 @@ begin
       -- The peer was there and is gone without a word: cleaned up (R-227).
       perform sb_internal._error_endpoint(e.conversation_handle, -8462,
         'The remote conversation endpoint has been closed.');
-      return true;
+      return null;
     end if;
     case sb_internal._create_target(e)
       when 'error' then
-        return true;
+        return null;
       when 'created' then
         select p.conversation_group_id, p.priority, d.queue_id, d.has_activation_event
           into c.conversation_group_id, c.priority, c.queue_id, c.has_activation_event
@@ -171,11 +178,11 @@ begin
            e.far_service, nullif(b.body, '')
       from unnest(coalesce(bodies, array[null::bytea])) with ordinality as b (body, ordinality);
     perform sb_internal._parked(e);
-    return true;
+    return null;
   end if;
   if c.peer_state = 'DO' then
     -- The peer has ended; its EndDialog has not arrived here yet. What it gets is discarded (R-220).
-    return true;
+    return null;
   end if;
   if quantity = 1 then
     insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
@@ -196,9 +203,9 @@ begin
   if c.has_activation_event then
     perform sb_internal._monitor_arrival(c.queue_id);
   end if;
-  return true;
+  return null;
 end
 $$;
 comment on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) is
-  'SEND: one step for all bodies (null: one message without a body). Locks the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns false, having changed nothing, when the message type has a validator function that has to run first, with the rights of the caller.';
+  'SEND: one step for all bodies (null: one message without a body). Locks the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
 revoke all on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) from public;

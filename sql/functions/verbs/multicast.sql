@@ -9,14 +9,8 @@ create or replace function sb.multicast(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._multicast(current_user, multicast.conversation_handles, multicast.message_type,
-      multicast.message_body)
-    then sb_internal._multicast_validated(current_user, multicast.conversation_handles, multicast.message_type,
-      multicast.message_body,
-      sb_internal._run_validator((sb_internal._validator(multicast.message_type)).validator,
-        (sb_internal._validator(multicast.message_type)).validation, array[multicast.message_body]))
-  end;
+  select sb_internal._settle(sb_internal._multicast(current_user, multicast.conversation_handles,
+    multicast.message_type, multicast.message_body));
 end;
 comment on function sb.multicast(uuid[], text, bytea) is
   'SEND of one message on several conversations: all or none. Conversations are locked in handle order. Errors: SB001 a handle listed twice; else as send.';

@@ -5,9 +5,7 @@ create or replace function sb.send(conversation_handle uuid, message_type text d
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when sb_internal._send(current_user, send.conversation_handle, send.message_type, null, false, false) then null
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type, null, false));
 end;
 comment on function sb.send(uuid, text) is
   'SEND without a body, see send(uuid, text, bytea).';
@@ -24,14 +22,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[send.message_body], false, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[send.message_body], false,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[send.message_body]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[send.message_body], false));
 end;
 comment on function sb.send(uuid, text, bytea) is
   'SEND: sends a message on a conversation, in the caller''s transaction. Goes straight into the target queue when it can, else waits in sb.transmission_queue; that is no error (R-163, R-164). A zero-length body arrives as null. Locks the conversation, not its group: waits for another SEND, MOVE or END on the same conversation, never for a reader. Needs receive on the queue of the sending service. Errors: S8418 and S8426 handle, S8429 state, S8428, S8431, S8432 and S8434 message type, S8433 null body, S8459 over 268435456 bytes, S9618 own queue off with retention, S9615 and S8430 validation under the option validate_on_send, 42501.';
@@ -48,14 +40,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body, 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body, 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body, 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(send.message_body, 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, text) is
   'SEND of text, stored as UTF-8; see send(uuid, text, bytea).';
@@ -72,14 +58,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body::text, 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, json) is
   'SEND of json, stored as its text in UTF-8; see send(uuid, text, bytea).';
@@ -96,14 +76,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(send.message_body::text, 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(send.message_body::text, 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, jsonb) is
   'SEND of jsonb, stored as its text in UTF-8; see send(uuid, text, bytea).';
@@ -120,14 +94,8 @@ create or replace function sb.send(
   parallel unsafe
   security invoker
 begin atomic
-  select case
-    when not sb_internal._send(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true, false)
-    then sb_internal._send_validated(current_user, send.conversation_handle, send.message_type,
-      array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true,
-      sb_internal._run_validator((sb_internal._validator(send.message_type)).validator,
-        (sb_internal._validator(send.message_type)).validation, array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')]))
-  end;
+  select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
+    array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, xml) is
   'SEND of xml, stored as its text in UTF-8; see send(uuid, text, bytea).';
