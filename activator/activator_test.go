@@ -819,6 +819,7 @@ func TestActivationOffOn(t *testing.T) {
 	s.send("1")
 	s.eventually("handled", func() bool { return s.seen() == 1 })
 	s.exec("select sb.alter_queue('server', activation_enabled => false)")
+	time.Sleep(300 * time.Millisecond) // it does not promise to be at once
 	s.eventually("nobody waits", func() bool {
 		return value[int](s, "select count(*) from pg_locks where locktype = 'advisory' and classid = 8420") == 0
 	})

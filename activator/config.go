@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"time"
 
@@ -20,8 +21,8 @@ type Config struct {
 	// Name shows in sb.dm_broker_activated_tasks and in application_name; "" is host name and process id.
 	// No two running activators may have the same.
 	Name string
-	// PoolSize is the number of connections for Go handlers; 0 is as many as they have readers, at least
-	// 4. Activation procedures have connections of their own.
+	// PoolSize limits the connections for Go handlers; 0 is as many as they have readers. Activation
+	// procedures have connections of their own, one for each reader.
 	PoolSize int
 	// PollInterval is how often the activator looks at its queues when nothing tells it to, ±20 %; 0 is
 	// 5 s. Everything works, more slowly, by this alone.
@@ -50,8 +51,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("activator: %w", err) // pgx hides the password
 	}
 	switch {
-	case c.PoolSize < 0:
-		return errors.New("activator: Config.PoolSize is negative")
+	case c.PoolSize < 0 || c.PoolSize > math.MaxInt32:
+		return errors.New("activator: Config.PoolSize is out of range")
 	case c.PollInterval < 0:
 		return errors.New("activator: Config.PollInterval is negative")
 	case c.HandlerTimeout < 0:

@@ -1,6 +1,7 @@
 package activator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,26 +75,21 @@ func (a *Activator) connect(ctx context.Context) error {
 	if a.control, err = pgxpool.NewWithConfig(ctx, control); err != nil {
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)
 	}
-	plan, err := a.plan(ctx)
-	if err != nil {
+	// The first answer also tells whether the role has the rights.
+	if _, err := a.plan(ctx); err != nil {
 		a.control.Close()
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)
 	}
-	readers, timeout := 0, time.Duration(0)
-	for _, p := range plan {
-		if h := a.handlers[p.Name]; h != nil {
-			readers += readerLimit(p, h.options.MaxQueueReaders)
-		}
-	}
+	timeout := time.Duration(0)
 	for _, h := range a.handlers {
 		timeout = max(timeout, h.options.Timeout)
 	}
 	// A handler that hangs outside the database does not notice its timeout, but the server ends its session.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((timeout + cleanupTimeout).Milliseconds(), 10)
-	if config.MaxConns = int32(a.cfg.PoolSize); config.MaxConns == 0 {
-		config.MaxConns = int32(max(4, min(readers, maxReaders)))
-	}
+	// Connections are opened as readers need them, so that without a size of its own the reader limits are the pool's.
+	config.MaxConns = cmp.Or(int32(a.cfg.PoolSize), maxReaders)
 	config.MinConns, config.MinIdleConns = 0, 0
+	config.MaxConnIdleTime = max(time.Minute, a.cfg.IdleTimeout)
 	if a.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		a.control.Close()
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)

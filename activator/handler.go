@@ -127,9 +127,9 @@ type runner interface {
 type session interface {
 	// pid of the backend.
 	pid() uint32
-	// step takes a reader slot out of limit, and works once on what is ready. It calls found as soon as it
+	// step takes one of so many reader slots, and works once on what is ready. It calls found as soon as it
 	// knows that something was received. An error is not the fault of one conversation group: the reader ends, and the queue rests for a while.
-	step(ctx context.Context, limit int, found func()) (outcome, error)
+	step(ctx context.Context, slots int, found func()) (outcome, error)
 	// close gives the connection back, or up when the last step has failed.
 	close(failed bool)
 }
@@ -147,11 +147,11 @@ const (
 const callTimeout = 30 * time.Second
 
 // takeReader takes a reader slot for the transaction, or for the session.
-func takeReader(ctx context.Context, db sbroker.DBTX, queue int32, limit int, forSession bool) (taken bool, err error) {
+func takeReader(ctx context.Context, db sbroker.DBTX, queue int32, slots int, forSession bool) (taken bool, err error) {
 	err = db.QueryRow(ctx, `
 select sb.take_reader(
   queue_id => @queue_id::integer, max_readers => @max_readers::integer, for_session => @for_session::boolean)`,
-		pgx.StrictNamedArgs{"queue_id": queue, "max_readers": limit, "for_session": forSession}).Scan(&taken)
+		pgx.StrictNamedArgs{"queue_id": queue, "max_readers": slots, "for_session": forSession}).Scan(&taken)
 	return taken, err
 }
 
@@ -188,7 +188,7 @@ func (s *goSession) pid() uint32 { return s.conn.Conn().PgConn().PID() }
 // close lets the pool destroy a connection that is broken or still in a transaction.
 func (s *goSession) close(bool) { s.conn.Release() }
 
-func (s *goSession) step(ctx context.Context, limit int, found func()) (outcome, error) {
+func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome, error) {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	tx, err := s.conn.Begin(callCtx)
@@ -196,7 +196,7 @@ func (s *goSession) step(ctx context.Context, limit int, found func()) (outcome,
 		return nothing, err
 	}
 	defer rollback(ctx, tx) // nothing after a commit
-	taken, err := takeReader(callCtx, tx, s.queue, limit, false)
+	taken, err := takeReader(callCtx, tx, s.queue, slots, false)
 	if err != nil || !taken {
 		return full, err
 	}

@@ -39,7 +39,8 @@ type monitor struct {
 	mu      sync.Mutex
 	runner  runner // nil: nothing to start
 	version string // of the activation procedure
-	limit   int    // of readers
+	limit   int    // of readers, over all activators
+	slots   int    // new readers take one of so many slots: less than limit while readers are left over from a higher limit
 	isOn    bool
 
 	// Readers.
@@ -79,12 +80,13 @@ type reader struct {
 func (m *monitor) configure(p plannedQueue, r runner, option int) (retired runner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	limit := max(0, readerLimit(p, option)-p.Surplus)
+	limit := readerLimit(p, option)
+	slots := max(0, limit-p.Surplus)
 	if r != m.runner {
 		retired = m.runner
 	}
-	changed := r != m.runner || limit > m.limit || p.IsOn != m.isOn || p.Version != m.version
-	m.runner, m.limit, m.isOn, m.version = r, limit, p.IsOn, p.Version
+	changed := r != m.runner || slots > m.slots || p.IsOn != m.isOn || p.Version != m.version
+	m.runner, m.limit, m.slots, m.isOn, m.version = r, limit, slots, p.IsOn, p.Version
 	if changed {
 		m.restUntil, m.failures, m.guard = time.Time{}, 0, 0
 		m.wake(false)
@@ -123,7 +125,7 @@ func (m *monitor) wake(notified bool) {
 
 // start starts a reader if it may. The caller holds the mutex.
 func (m *monitor) start() {
-	if m.runner == nil || !m.isOn || len(m.running) >= m.limit || !m.a.mayStart() {
+	if m.runner == nil || !m.isOn || m.slots == 0 || len(m.running) >= m.limit || !m.a.mayStart() {
 		return
 	}
 	now := time.Now()
@@ -173,12 +175,12 @@ func (m *monitor) read(r *reader) {
 	m.mu.Unlock()
 	m.a.reporter.poke()
 	for {
-		limit, wakes, ok := m.next(r.runner)
+		slots, wakes, ok := m.next(r.runner)
 		if !ok {
 			end = ending{outcome: full, wakes: wakes}
 			return
 		}
-		out, err := s.step(m.a.working, limit, m.found)
+		out, err := s.step(m.a.working, slots, m.found)
 		if out != worked || err != nil {
 			end = ending{outcome: out, err: err, wakes: wakes}
 			return
@@ -194,10 +196,10 @@ type ending struct {
 }
 
 // next says whether a reader goes on.
-func (m *monitor) next(r runner) (limit int, wakes uint64, ok bool) {
+func (m *monitor) next(r runner) (slots int, wakes uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.limit, m.wakes, m.runner == r && m.isOn && m.limit > 0 && len(m.running) <= m.limit && m.a.mayStart()
+	return m.slots, m.wakes, m.runner == r && m.isOn && m.slots > 0 && len(m.running) <= m.limit && m.a.mayStart()
 }
 
 // found says that a reader has found something: there may be more, for another one.

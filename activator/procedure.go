@@ -162,15 +162,15 @@ func (s *sqlSession) hangUp() {
 	_ = s.conn.Close(ctx) // the server notices in any case
 }
 
-func (s *sqlSession) step(ctx context.Context, limit int, found func()) (outcome, error) {
+func (s *sqlSession) step(ctx context.Context, slots int, found func()) (outcome, error) {
 	if s.isProcedure {
-		return s.callProcedure(ctx, limit, found)
+		return s.callProcedure(ctx, slots, found)
 	}
-	return s.callFunction(ctx, limit, found)
+	return s.callFunction(ctx, slots, found)
 }
 
 // callFunction calls the function once, in a transaction of its own.
-func (s *sqlSession) callFunction(ctx context.Context, limit int, found func()) (outcome, error) {
+func (s *sqlSession) callFunction(ctx context.Context, slots int, found func()) (outcome, error) {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	tx, err := s.conn.Begin(callCtx)
@@ -178,7 +178,7 @@ func (s *sqlSession) callFunction(ctx context.Context, limit int, found func()) 
 		return nothing, err
 	}
 	defer rollback(ctx, tx)
-	if out, err := s.prepare(callCtx, tx, limit, found); out != worked || err != nil {
+	if out, err := s.prepare(callCtx, tx, slots, found); out != worked || err != nil {
 		return out, err
 	}
 	if err := s.enterRole(callCtx, tx, true); err != nil {
@@ -200,10 +200,10 @@ func (s *sqlSession) callFunction(ctx context.Context, limit int, found func()) 
 
 // callProcedure calls the procedure once, outside a transaction, so that it may commit. Slot and role belong to
 // the session meanwhile, for a commit within would end them. Afterwards the session is made as new.
-func (s *sqlSession) callProcedure(ctx context.Context, limit int, found func()) (outcome, error) {
+func (s *sqlSession) callProcedure(ctx context.Context, slots int, found func()) (outcome, error) {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if out, err := s.prepare(callCtx, s.conn, limit, found); out != worked || err != nil {
+	if out, err := s.prepare(callCtx, s.conn, slots, found); out != worked || err != nil {
 		return out, errors.Join(err, s.resetUnless(err))
 	}
 	if err := s.enterRole(callCtx, s.conn, false); err != nil {
@@ -226,8 +226,8 @@ func (s *sqlSession) resetUnless(err error) error {
 }
 
 // prepare takes a reader slot and looks whether the last call has received and there is anything to call for.
-func (s *sqlSession) prepare(ctx context.Context, db sbroker.DBTX, limit int, found func()) (outcome, error) {
-	taken, err := takeReader(ctx, db, s.queue, limit, s.isProcedure)
+func (s *sqlSession) prepare(ctx context.Context, db sbroker.DBTX, slots int, found func()) (outcome, error) {
+	taken, err := takeReader(ctx, db, s.queue, slots, s.isProcedure)
 	if err != nil || !taken {
 		return full, err
 	}

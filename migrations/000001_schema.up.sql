@@ -250,7 +250,8 @@ comment on table sb_internal.activated_task is
 -- ---------------------------------------------------------------------------------------------
 -- Conversations. Each side (endpoint, group, due rows, counter, cursor, transmission rows, removal
 -- of messages addressed to it) is written by that side alone; the other side only inserts.
--- Lock order: group row, then endpoint row; several of a kind in id order. SEND locks the endpoint only.
+-- Lock order: group row, endpoint row, counter row; several of a kind in id order. SEND locks the counter
+-- only, and before it, for the first message, the endpoint.
 -- ---------------------------------------------------------------------------------------------
 
 create table sb.conversation_group (
@@ -271,7 +272,6 @@ create table sb_internal.endpoint (
   priority smallint not null,
   is_initiator boolean not null,
   has_sent boolean not null default false,
-  is_waiting boolean not null default false,
   state text not null default 'CO',
   far_service text collate "C" not null,
   far_broker_instance text collate "C",
@@ -284,9 +284,7 @@ comment on table sb_internal.endpoint is
 comment on column sb_internal.endpoint.state is
   'As this side itself wrote it. DI and ER may also follow from a message in the queue or the clock: ask _effective_state.';
 comment on column sb_internal.endpoint.has_sent is
-  'Written by the first SEND. SO is CO of an initiator that has sent nothing. The update also makes a repeatable read transaction fail (40001) that would count from zero again.';
-comment on column sb_internal.endpoint.is_waiting is
-  'This side has rows in the transmission queue: later sends queue up behind them.';
+  'Written by the first SEND, with the row in send_counter. SO is CO of an initiator that has sent nothing. The update also makes a repeatable read transaction fail (40001) that would count from zero again.';
 comment on column sb_internal.endpoint.peer_handle is
   'The other side''s handle, fixed when the dialog begins. The initiator''s handle is the conversation_id.';
 comment on column sb_internal.endpoint.conversation_group_id is
@@ -298,10 +296,14 @@ create index endpoint_conversation_group_id_idx on sb_internal.endpoint (convers
 create table sb_internal.send_counter (
   conversation_handle uuid not null,
   message_sequence_number bigint not null,
+  is_waiting boolean not null default false,
   constraint send_counter_pkey primary key (conversation_handle, message_sequence_number)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 comment on table sb_internal.send_counter is
-  'Last sequence number a side has used; absent while it has sent nothing. The number is in the index on purpose: read from its top end, the current row is found at once however many dead versions an old snapshot keeps.';
+  'Last sequence number a side has used; absent while it has sent nothing. The row SEND locks. The number is in the index on purpose: read from its top end, the current row is found at once however many dead versions an old snapshot keeps.';
+
+comment on column sb_internal.send_counter.is_waiting is
+  'This side has rows in the transmission queue: later sends queue up behind them. Here, because SEND may not lock the endpoint after the counter.';
 
 create table sb_internal.receive_cursor (
   conversation_handle uuid not null,

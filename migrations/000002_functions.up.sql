@@ -1564,7 +1564,7 @@ comment on function sb_internal._create_target(sb_internal.endpoint) is
   'Creates the target endpoint of a dialog for its first message. Returns created; wait when the message has to stay in the transmission queue (no route, service missing, queue off); error when the dialog failed for good and its Error is in the initiators queue (-8490, -8494, -8408).';
 revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_create_target.sql
--- sqlgen:begin functions/internal/_deliver.sql sha256:c3f064b5b3aa8c052cc4f2b9929aaaf26180eefb57d88347aa6cfc50a1dada2e
+-- sqlgen:begin functions/internal/_deliver.sql sha256:8884f09fdab5d9bb0bb811f3b225ef60299bc027ed23c1a0973cc85bc5fa5e56
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
   returns bigint
   language plpgsql
@@ -1615,7 +1615,14 @@ begin
         from sb_internal.endpoint as o
        where o.conversation_handle = conversation
          for no key update skip locked;
-      if found then
+      continue when not found;
+      perform 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = conversation
+        order by c.conversation_handle desc, c.message_sequence_number desc
+        limit 1
+          for no key update skip locked;
+      if found or not e.has_sent or e.state = 'DO' then
         moved := moved + sb_internal._deliver_conversation(e);
       end if;
     end loop;
@@ -1624,10 +1631,10 @@ begin
 end
 $$;
 comment on function sb_internal._deliver(integer, text) is
-  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint locks with skip locked only.';
+  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
--- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:5f204892da288f151e1a1700cdf148092526db98d341fd817eace63b699d6be7
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:1a1f25529ad7eb7605eeac4d1fe1d3cc3f19c0fb8cd05c5c6bc0752ba7a28bc0
 create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
   returns bigint
   language plpgsql
@@ -1721,16 +1728,16 @@ begin
       delete from sb_internal.endpoint as o
        where o.conversation_handle = e.conversation_handle;
     else
-      update sb_internal.endpoint as o
+      update sb_internal.send_counter as c
          set is_waiting = false
-       where o.conversation_handle = e.conversation_handle;
+       where c.conversation_handle = e.conversation_handle;
     end if;
   end if;
   return moved;
 end
 $$;
 comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
-  'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the endpoint lock, so that nothing overtakes. A side in DO whose last message has left is removed.';
+  'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
 revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_deliver_conversation.sql
 -- sqlgen:begin functions/internal/_deliver_queue.sql sha256:199659cb94d794fae0940cb28576bca44afad3abdf80016f4d26cf99edfc8178
@@ -2180,7 +2187,7 @@ comment on function sb_internal._effective_state(text, boolean, timestamptz, uui
   'The state machine of an endpoint, in one place: SO begun, nothing sent; CO both may send; DI the peer has ended; ER an error or the end of the lifetime came; DO ended here, the last message still has to leave. Arguments are the columns of its row.';
 revoke all on function sb_internal._effective_state(text, boolean, timestamptz, uuid) from public;
 -- sqlgen:end functions/internal/_effective_state.sql
--- sqlgen:begin functions/internal/_end_conversation.sql sha256:bb41fc4fb7de7fac023226dfdc6329f8e0c3c7f17d980bc20d4e2974f6dde023
+-- sqlgen:begin functions/internal/_end_conversation.sql sha256:f11969db361388ac118841a97ea78e85b4676d92f546407859af3fad6686124f
 create or replace function sb_internal._end_conversation(
   caller name,
   conversation_handle uuid,
@@ -2276,9 +2283,8 @@ begin
       enqueue_time, to_service_name, message_body)
     values (e.conversation_handle, case when body is null then coalesce(last_sequence + 1, 0) else -1 end,
       case when body is null then 2 else 1 end, sb_internal._now(), e.far_service, body);
-    e.is_waiting := false;
-    perform sb_internal._parked(e);
     perform sb_internal._forget(e, true);
+    perform sb_internal._parked(e, false);
     return;
   end if;
 
@@ -2448,6 +2454,41 @@ comment on function sb_internal._event_body(text, text) is
   'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
 revoke all on function sb_internal._event_body(text, text) from public;
 -- sqlgen:end functions/internal/_event_body.sql
+-- sqlgen:begin functions/internal/_first_send.sql sha256:f7982d59b201f1e90cf7bb96d3f1964359f4f334c8fcdbc8d7dab13c75ff6372
+create or replace function sb_internal._first_send(conversation_handle uuid)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform 1
+     from sb_internal.endpoint as e
+    where e.conversation_handle = _first_send.conversation_handle
+      for no key update;
+  if not found then
+    perform sb_internal._raise('S8426', array[_first_send.conversation_handle::text]);
+  end if;
+  if not exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    update sb_internal.endpoint as e
+       set has_sent = true
+     where e.conversation_handle = _first_send.conversation_handle;
+    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+    values (_first_send.conversation_handle, -1);
+  end if;
+  return false;
+end
+$$;
+comment on function sb_internal._first_send(uuid) is
+  'Gives a conversation its counter row before its first SEND. Locks the endpoint; a rival that has made the row meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
+revoke all on function sb_internal._first_send(uuid) from public;
+-- sqlgen:end functions/internal/_first_send.sql
 -- sqlgen:begin functions/internal/_forget.sql sha256:1e621060744cc885cf98190cf080e0c3fdefd3f309f5476fcf1d8ef54771ebc5
 create or replace function sb_internal._forget(e sb_internal.endpoint, keep_transmission boolean)
   returns void
@@ -3240,7 +3281,7 @@ comment on function sb_internal._lock_catalog() is
   'Makes DDL verbs one after the other, to the end of the transaction. First in the lock order: taken before anything else, and never by a messaging verb. Grants too, since PostgreSQL fails on privileges changed concurrently.';
 revoke all on function sb_internal._lock_catalog() from public;
 -- sqlgen:end functions/internal/_lock_catalog.sql
--- sqlgen:begin functions/internal/_lock_conversation.sql sha256:ddd24b73f110fecf21df22f33d5c7e56b3972489e3c75a6c897765016edfb885
+-- sqlgen:begin functions/internal/_lock_conversation.sql sha256:f8d13c99e41d9160c4927a347f8fe488cc8b3096199cd29eb0a36f5dced0bc8e
 -- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
 create or replace function sb_internal._lock_conversation(conversation_handle uuid)
   returns sb_internal.endpoint
@@ -3262,14 +3303,17 @@ begin
     from sb_internal.endpoint as e
    where e.conversation_handle = _lock_conversation.conversation_handle
      for no key update;
-  if not found then
+  if locked.has_sent then
+    perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
+  end if;
+  if locked.conversation_handle is null then
     perform sb_internal._raise('S8426', array[_lock_conversation.conversation_handle::text]);
   end if;
   return locked;
 end
 $$;
 comment on function sb_internal._lock_conversation(uuid) is
-  'The lock order of one side: group row, then endpoint row. Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
+  'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
 -- sqlgen:begin functions/internal/_lock_conversations.sql sha256:ad496eeba14422b3be08ed68d634d264e93ae70c305c6cacc380c5664a479059
@@ -3343,6 +3387,28 @@ comment on function sb_internal._lock_conversations(integer, integer) is
   'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. For a minute without being part of a deadlock; then it waits like everybody, so that it cannot be put off for ever.';
 revoke all on function sb_internal._lock_conversations(integer, integer) from public;
 -- sqlgen:end functions/internal/_lock_conversations.sql
+-- sqlgen:begin functions/internal/_lock_counter.sql sha256:564e7cbe0050cd9269532a9f7ef7781f6f83a63bfcff32782cd3d43f7bc62fd2
+create or replace function sb_internal._lock_counter(conversation_handle uuid)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform 1
+     from sb_internal.send_counter as c
+    where c.conversation_handle = _lock_counter.conversation_handle
+    order by c.conversation_handle desc, c.message_sequence_number desc
+    limit 1
+      for no key update;
+end
+$$;
+comment on function sb_internal._lock_counter(uuid) is
+  'Waits for SENDs on the conversation and keeps further ones out, to the end of the transaction.';
+revoke all on function sb_internal._lock_counter(uuid) from public;
+-- sqlgen:end functions/internal/_lock_counter.sql
 -- sqlgen:begin functions/internal/_lock_group_of.sql sha256:04848400cd3b91af33e008b42ff2516c4f08c717312cafd7edcb9f1f5f4e1c22
 create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   returns uuid
@@ -4264,8 +4330,8 @@ comment on function sb_internal._open_state_table(name, boolean) is
   'First step of create_state_table: lends the caller REFERENCES on the group id. Waits for another create_state_table.';
 revoke all on function sb_internal._open_state_table(name, boolean) from public;
 -- sqlgen:end functions/internal/_open_state_table.sql
--- sqlgen:begin functions/internal/_parked.sql sha256:c43017bb4fa2ffca7f7bf37051c515df8feaa1b77467487634f0f3fc75fc7452
-create or replace function sb_internal._parked(e sb_internal.endpoint)
+-- sqlgen:begin functions/internal/_parked.sql sha256:2fd3c3bb589c3ea1b909b92bf206aab188b69efe6734234e5262d03161d49d02
+create or replace function sb_internal._parked(e sb_internal.endpoint, try_now boolean)
   returns void
   language plpgsql
   volatile
@@ -4274,21 +4340,21 @@ create or replace function sb_internal._parked(e sb_internal.endpoint)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if e.is_waiting then
+  if _parked.try_now then
     perform sb_internal._deliver_conversation(e);
   else
-    update sb_internal.endpoint as o
+    update sb_internal.send_counter as c
        set is_waiting = true
-     where o.conversation_handle = e.conversation_handle;
+     where c.conversation_handle = e.conversation_handle;
   end if;
   -- A queue may be switched on between our look at it and our commit, its switch not seeing our row:
   -- so whoever parks a row tells the activator.
   perform pg_notify('sb_events', json_build_object('event', 'transmission_waiting')::text);
 end
 $$;
-comment on function sb_internal._parked(sb_internal.endpoint) is
-  'After a row was put into the transmission queue: marks the conversation, or moves it on if it may already, and tells the activator, so that no row is stranded. The caller holds the endpoint lock.';
-revoke all on function sb_internal._parked(sb_internal.endpoint) from public;
+comment on function sb_internal._parked(sb_internal.endpoint, boolean) is
+  'After a row was put into the transmission queue: marks the conversation, or moves it on if it may already, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
+revoke all on function sb_internal._parked(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_parked.sql
 -- sqlgen:begin functions/internal/_poison_count.sql sha256:296d34ae0420b8c3e4f3136d018b663566271695986e68277d17e58188a72d91
 -- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
@@ -4708,7 +4774,9 @@ comment on function sb_internal._queue_sequences(integer) is
   'Creates those of a queue''s non-transactional cells that are missing: poison ring, stamp, time of the next full search, and a search hint for each priority level. Readable as null until first written; the stamp is written.';
 revoke all on function sb_internal._queue_sequences(integer) from public;
 -- sqlgen:end functions/internal/_queue_sequences.sql
--- sqlgen:begin functions/internal/_queue_statistics.sql sha256:b1610c3959b135eb018e97664e5ee134fc292333a4eacf839817957be19b5759
+-- sqlgen:begin functions/internal/_queue_statistics.sql sha256:9ae39f42ad491758a355d5383b25661949de00a8dcab1f91fa995a25280bc887
+-- Plans that avoid sequential scans at all costs are taken for expensive: compiling them would take longer
+-- than running them, hence jit off.
 create or replace function sb_internal._queue_statistics(caller name)
   returns table (queue_name text, queue_id integer, is_on boolean, ready_messages bigint, is_estimate boolean,
     blocked_groups bigint, oldest_ready_age interval, transmission_backlog bigint, consecutive_rollbacks integer,
@@ -4720,6 +4788,7 @@ create or replace function sb_internal._queue_statistics(caller name)
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set jit = off
 as $$
 declare
   most constant integer := 10000;
@@ -4766,19 +4835,26 @@ begin
      ) as f;
     oldest_ready_age := sb_internal._now() - oldest;
 
+    -- Sub-selects and limits leave the planner no way to start from the big tables.
     select count(*)
       into blocked_groups
       from sb_internal.group_backoff as b
-      join sb.conversation_group as g on g.conversation_group_id = b.conversation_group_id
-      join sb_internal.service as s on s.service_id = g.service_id
-     where s.queue_id = _queue_statistics.queue_id
-       and b.not_before > sb_internal._now();
+     where b.not_before > sb_internal._now()
+       and (select s.queue_id
+              from sb.conversation_group as g
+              join sb_internal.service as s on s.service_id = g.service_id
+             where g.conversation_group_id = b.conversation_group_id) = _queue_statistics.queue_id;
     select count(*)
       into transmission_backlog
       from (
         select 1
           from sb_internal.service as s
-          join sb_internal.transmission as t on t.to_service_name = s.name
+         cross join lateral (
+           select 1
+             from sb_internal.transmission as t
+            where t.to_service_name = s.name
+            limit most
+         ) as t
          where s.queue_id = _queue_statistics.queue_id
          limit most
       ) as c;
@@ -5794,7 +5870,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:8081b1cee6632a18a2830dafcba502256be6d55e293560ddf51992165798e0fe
+-- sqlgen:begin functions/internal/_send.sql sha256:414ddd8beff48ec91a63f3801407a3ae1b7ebbb8209501fee33dbdfa9cb770e4
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -5816,6 +5892,7 @@ declare
   single bytea;
   quantity integer := 1;
   last_sequence bigint;
+  is_waiting boolean;
   is_direct boolean;
   unsettled sb_internal.unsettled;
 begin
@@ -5823,36 +5900,61 @@ begin
     perform sb_internal._raise('S8418');
   end if;
 
-  -- The lock is a statement of its own: what is looked at afterwards must be looked at after the wait.
-  select o.*
-    into e
-    from sb_internal.endpoint as o
-   where o.conversation_handle = _send.conversation_handle
-     for no key update;
-  if not found then
-    perform sb_internal._raise('S8426', array[_send.conversation_handle::text]);
+  if bodies is not null then
+    quantity := cardinality(bodies);
+    if quantity <> 1 then
+      bodies := sb_internal._clean_bodies(bodies);
+    else
+      single := bodies[1];
+      if single is null then
+        perform sb_internal._raise('S8433');
+      elsif octet_length(single) > 268435456 then
+        perform sb_internal._raise('S8459', array[octet_length(single)::text]);
+      elsif octet_length(single) = 0 then
+        -- No body, zero length: all the same to the receiver (R-156).
+        single := null;
+      end if;
+    end if;
   end if;
+
+  -- The counter row is the conversation's lock for SEND, so that locking costs nothing of its own. A
+  -- statement of its own all the same: what is looked at afterwards must be looked at after the wait.
+  -- Read from its top end; when somebody else has counted on meanwhile, again.
+  loop
+    update sb_internal.send_counter as n
+       set message_sequence_number = n.message_sequence_number + quantity
+     where n.ctid = (
+       select l.ctid
+         from sb_internal.send_counter as l
+        where l.conversation_handle = _send.conversation_handle
+        order by l.conversation_handle desc, l.message_sequence_number desc
+        limit 1)
+    returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
+    exit when found or sb_internal._first_send(_send.conversation_handle);
+  end loop;
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.
-  select o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled, o.is_accepting as is_broker_on,
+  select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
          t.message_type_id, t.validation,
-         case when e.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
+         case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
          p.conversation_group_id, p.priority, p.state as peer_state,
          d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
          exists (
            select 1
              from sb_internal.message as m
-            where m.conversation_handle = _send.conversation_handle
+            where m.conversation_handle = h.conversation_handle
               and m.message_type_id in (1, 2)) as is_ended
     into c
-    from sb_internal.service_status as o
+    from sb_internal.endpoint as h
+    join sb_internal.service_status as o on o.service_id = h.service_id
     left join sb_internal.contract_message as t
-      on t.service_contract_id = e.service_contract_id
+      on t.service_contract_id = h.service_contract_id
      and t.message_type_name = _send.message_type
-    left join sb_internal.endpoint as p on p.conversation_handle = e.peer_handle
+    left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
     left join sb_internal.service_status as d on d.service_id = p.service_id
-   where o.service_id = e.service_id;
+   where h.conversation_handle = _send.conversation_handle;
+  e := c.endpoint;
 
   if _send.caller <> c.queue_owner and not (_send.caller = any (c.receivers))
     and not sb_internal._may(_send.caller, c.queue_owner, c.receivers)
@@ -5874,25 +5976,6 @@ begin
       where s.service_id = e.service_id;
   end if;
 
-  if bodies is not null then
-    quantity := cardinality(bodies);
-    if quantity <> 1 then
-      bodies := sb_internal._clean_bodies(bodies);
-    else
-      single := bodies[1];
-      if single is null then
-        perform sb_internal._raise('S8433');
-      elsif octet_length(single) > 268435456 then
-        perform sb_internal._raise('S8459', array[octet_length(single)::text]);
-      elsif octet_length(single) = 0 then
-        -- No body, zero length: all the same to the receiver (R-156).
-        single := null;
-      end if;
-    end if;
-    if quantity = 0 then
-      return null;
-    end if;
-  end if;
   if c.validation <> 'NONE' and not _send.is_validated then
     if exists (
       select 1
@@ -5900,7 +5983,7 @@ begin
        where not sb_internal._is_valid_body(c.message_type_id, c.validation, nullif(b.body, ''), _send.is_text))
     then
       perform sb_internal._invalid_body(e, _send.message_type, c.validation);
-      return null;
+      quantity := 0;
     end if;
     -- A validator function runs in the caller's wrapper, with the caller's rights, and comes back.
     select array[_send.conversation_handle], t.name, bodies, _send.is_text, t.validator, t.validation
@@ -5908,16 +5991,24 @@ begin
       from sb_internal.message_type as t
      where t.message_type_id = c.message_type_id
        and t.validator is not null;
-    if found and bodies is not null then
-      return unsettled;
+    if quantity = 0 or found and bodies is not null then
+      -- Nothing is sent: no number is used.
+      update sb_internal.send_counter as n
+         set message_sequence_number = n.message_sequence_number - coalesce(cardinality(bodies), 1)
+       where n.conversation_handle = _send.conversation_handle
+         and n.message_sequence_number = last_sequence;
+      return case when quantity > 0 then unsettled end;
     end if;
+  end if;
+  if quantity = 0 then
+    return null;
   end if;
 
   -- Where to: straight into the peer's queue when that is there and on and nothing is ahead of us,
   -- else into the transmission queue.
-  is_direct := c.is_accepting and not e.is_waiting;
-  if c.queue_id is null and not e.is_waiting then
-    if e.has_sent or not e.is_initiator then
+  is_direct := c.is_accepting and not is_waiting;
+  if c.queue_id is null and not is_waiting then
+    if last_sequence >= quantity or not e.is_initiator then
       -- The peer was there and is gone without a word: cleaned up (R-227).
       perform sb_internal._error_endpoint(e.conversation_handle, -8462,
         'The remote conversation endpoint has been closed.');
@@ -5944,25 +6035,6 @@ begin
     is_direct := false;
   end if;
 
-  -- The endpoint row is written once; the counter is what every further send rewrites.
-  if e.has_sent then
-    update sb_internal.send_counter as n
-       set message_sequence_number = n.message_sequence_number + quantity
-     where n.ctid = (
-       select l.ctid
-         from sb_internal.send_counter as l
-        where l.conversation_handle = _send.conversation_handle
-        order by l.conversation_handle desc, l.message_sequence_number desc
-        limit 1)
-    returning n.message_sequence_number into last_sequence;
-  else
-    last_sequence := quantity - 1;
-    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
-    values (_send.conversation_handle, last_sequence);
-    update sb_internal.endpoint as o
-       set has_sent = true
-     where o.conversation_handle = _send.conversation_handle;
-  end if;
   if c.is_retention_enabled then
     perform sb_internal._retain_sent(e, c.message_type_id, last_sequence - quantity + 1,
       coalesce(bodies, array[null::bytea]));
@@ -5974,7 +6046,7 @@ begin
     select _send.conversation_handle, last_sequence - quantity + b.ordinality, c.message_type_id, clock_timestamp(),
            e.far_service, nullif(b.body, '')
       from unnest(coalesce(bodies, array[null::bytea])) with ordinality as b (body, ordinality);
-    perform sb_internal._parked(e);
+    perform sb_internal._parked(e, is_waiting);
     return null;
   end if;
   if c.peer_state = 'DO' then
@@ -6004,7 +6076,7 @@ begin
 end
 $$;
 comment on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) is
-  'SEND: one step for all bodies (null: one message without a body). Locks the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
+  'SEND: one step for all bodies (null: one message without a body). Locks the counter of the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
 revoke all on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) from public;
 -- sqlgen:end functions/internal/_send.sql
 -- sqlgen:begin functions/internal/_send_event.sql sha256:4cfb6956fb3d9b9b3ee0d2a0ae44cb2b248ef4ef98cf787720389a06297eae7d
@@ -9049,7 +9121,7 @@ select o.name,
 comment on view sb.options is
   'The options of the broker; sb.set_option sets them.';
 -- sqlgen:end views/options.sql
--- sqlgen:begin views/queue_messages.sql sha256:eb8ed5724ad0b74703ba24a1141162969590019b7fc55e4d2d7262a02434efad
+-- sqlgen:begin views/queue_messages.sql sha256:0588a95dd4a873d2869aed09eb8aa2c86d58c92fa012b82aec43b62f3d413153
 create or replace view sb.queue_messages
   with (security_barrier = true)
 as
@@ -9079,27 +9151,30 @@ select q.name as queue_name,
   from sb_internal.queue as q
   join lateral (
     -- An orphan, whose endpoint is gone, is no message.
-    select r.queue_id, 1::smallint as status, e.priority, r.queuing_order, e.conversation_group_id,
+    select 1::smallint as status, e.priority, r.queuing_order, e.conversation_group_id,
            r.conversation_handle, r.message_sequence_number, e.service_id, e.service_contract_id,
            r.message_type_id, r.message_body, r.message_enqueue_time
       from sb_internal.message as r
       join sb_internal.endpoint as e on e.conversation_handle = r.conversation_handle
-     where e.state <> 'DO'
+     where r.queue_id = q.queue_id
+       and e.state <> 'DO'
      union all
-    select r.queue_id, r.status, r.priority, r.queuing_order, e.conversation_group_id,
+    select r.status, r.priority, r.queuing_order, e.conversation_group_id,
            r.conversation_handle, r.message_sequence_number, e.service_id, e.service_contract_id,
            r.message_type_id, r.message_body, r.message_enqueue_time
       from sb_internal.retained_message as r
       join sb_internal.endpoint as e on e.conversation_handle = r.conversation_handle
+     where r.queue_id = q.queue_id
      union all
     -- What time has made due is ready like a message that arrived.
-    select d.queue_id, 1::smallint, e.priority, 0::bigint, e.conversation_group_id,
+    select 1::smallint, e.priority, 0::bigint, e.conversation_group_id,
            d.conversation_handle, -1::bigint, e.service_id, e.service_contract_id,
            case when d.is_lifetime then 1 else 5 end,
            case when d.is_lifetime then sb_internal._lifetime_error() end, d.due_at
       from sb_internal.due as d
       join sb_internal.endpoint as e on e.conversation_handle = d.conversation_handle
-     where d.due_at <= pg_catalog.clock_timestamp()
+     where d.queue_id = q.queue_id
+       and d.due_at <= pg_catalog.clock_timestamp()
        and e.state <> 'DO'
        and (not d.is_lifetime
          or e.state = 'CO'
@@ -9108,7 +9183,7 @@ select q.name as queue_name,
              from sb_internal.message as r
             where r.conversation_handle = d.conversation_handle
               and r.message_type_id in (1, 2)))
-  ) as m on m.queue_id = q.queue_id
+  ) as m on true
   join sb_internal.service as s on s.service_id = m.service_id
   left join sb_internal.contract as c on c.service_contract_id = m.service_contract_id
   left join sb_internal.message_type as t on t.message_type_id = m.message_type_id

@@ -569,11 +569,13 @@ type Option string
 const (
 	// OptionSystemNames is "documented" (the default) or "sqlserver": the names of system message types.
 	OptionSystemNames Option = "system_names"
-	// OptionHonorBrokerPriority is "on" or "off" (the default): whether waiting messages are delivered by priority.
+	// OptionHonorBrokerPriority is "on" or "off" (the default): whether waiting messages are delivered by
+	// priority.
 	OptionHonorBrokerPriority Option = "honor_broker_priority"
 	// OptionValidateOnSend is "on" or "off" (the default): whether an invalid body makes Send fail.
 	OptionValidateOnSend Option = "validate_on_send"
-	// OptionPoisonMessageThreshold is how many rolled-back receives in a row switch a queue off; 5 by default.
+	// OptionPoisonMessageThreshold is how many rolled-back receives in a row switch a queue off; 5 by
+	// default.
 	OptionPoisonMessageThreshold Option = "poison_message_threshold"
 )
 
@@ -587,7 +589,8 @@ func (b *Broker) SetOption(ctx context.Context, name Option, value string) error
 type StateTable struct {
 	// Name is an SQL name: quoted and qualified where it has to be.
 	Name string
-	// Columns is the list of further columns, as in CREATE TABLE. It is SQL that runs with the caller's rights.
+	// Columns is the list of further columns, as in CREATE TABLE. It is SQL that runs with the caller's
+	// rights.
 	Columns string
 	// KeepOnEnd keeps the row of a group when its last conversation ends.
 	KeepOnEnd bool

@@ -140,7 +140,8 @@ func notNil(body []byte) []byte {
 	return body
 }
 
-// Move puts the conversation, with what it has in the queue, into another existing group of the same service.
+// Move puts the conversation, with what it has in the queue, into another existing group of the same
+// service.
 func (b *Broker) Move(ctx context.Context, h Handle, to GroupID) error {
 	return b.exec(ctx, "move_conversation", `
 select sb.move_conversation(

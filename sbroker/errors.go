@@ -68,12 +68,15 @@ func opError(op string, err error) error {
 // transaction may have happened or not. It is never retried.
 var ErrCommitUnknown = errors.New("the outcome of the commit is unknown")
 
-// IsRetryable reports whether the failed transaction left nothing behind and may well succeed when it is run
-// again from its beginning: serialization failure, deadlock, lost or refused connection. Errors that
-// carry neither an SQLSTATE nor come from the connection, and those of an ended context, are not retryable.
+// IsRetryable reports whether the failed transaction left nothing behind and may well succeed when it is
+// run again from its beginning: serialization failure, deadlock, lost or refused connection. Errors that
+// neither carry an SQLSTATE nor come from the connection, and those of an ended context, are not
+// retryable. Of a single call outside a transaction a lost connection does not tell that it did nothing.
 func IsRetryable(err error) bool {
-	if errors.Is(err, ErrCommitUnknown) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
+	for _, never := range []error{ErrCommitUnknown, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, never) {
+			return false
+		}
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pgErr.Code {
@@ -89,7 +92,8 @@ func IsRetryable(err error) bool {
 }
 
 // isConnectionError recognises the errors of a lost connection that pgx passes on as they come. Bare
-// network errors count only inside an *Error, because a caller's own HTTP request fails with the same types.
+// network errors count only inside an *Error, because a caller's own HTTP request fails with the same
+// types.
 func isConnectionError(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
@@ -105,7 +109,8 @@ func isConnectionError(err error) bool {
 	return isNet || errors.Is(e.err, io.ErrUnexpectedEOF) || errors.Is(e.err, io.EOF)
 }
 
-// ErrorInfo is the content of an Error message (KindError). It is an error, so that a handler can return it.
+// ErrorInfo is the content of an Error message (KindError). It is an error, so that a handler can return
+// it.
 type ErrorInfo struct {
 	// Code is positive when the peer gave it (EndWithError) and negative when the broker did: the negated
 	// SQL Server error number, -8489 for a lifetime that has passed.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // ConnectFunc opens a connection straight to the server: not one of a pool that others share, and not
@@ -25,8 +24,8 @@ func ConnectTo(cfg *pgx.ConnConfig) ConnectFunc {
 type ListenerConfig struct {
 	// Connect is required.
 	Connect ConnectFunc
-	// PollInterval is the longest that a Listener goes without looking, ±20 %; 0 is 5 s. Everything works by
-	// polling alone. It is what finds timers and lifetimes that fall due when no activator runs.
+	// PollInterval is the longest that a Listener goes without looking, ±20 %; 0 is 5 s. Everything works
+	// by polling alone. It is what finds timers and lifetimes that fall due when no activator runs.
 	PollInterval time.Duration
 	// Logger hears of lost connections; nil is silence.
 	Logger *slog.Logger
@@ -43,18 +42,17 @@ func (c ListenerConfig) Validate() error {
 	return nil
 }
 
-// Listener waits for messages without a server process that sleeps: it owns one direct connection that LISTENs
-// while it waits, and opens it when it first has to. What it waits for is received through the caller's
-// own Broker. A Listener is for one goroutine at a time.
+// Listener waits for messages without a server process that sleeps: it owns one direct connection that
+// LISTENs while it waits, and opens it when it first has to. What it waits for is received through the
+// caller's own Broker. A Listener is for one goroutine at a time.
 //
 // A notification is a hint. While the connection cannot be had, a Listener goes on by polling.
 type Listener struct {
 	cfg   ListenerConfig
 	conn  *pgx.Conn // nil until needed and after an error
 	armed QueueName // the queue that conn listens and holds the waiting flag for
-	since time.Time // when it was armed
-	fence int64     // see settled; 0 until taken
-	idle  bool      // nothing that happened before armed can turn up any more
+	fence int64     // see quiet; 0 until taken
+	alone bool      // every transaction that may have missed the flag has ended
 }
 
 // NewListener returns a Listener. It does not connect yet.
@@ -99,8 +97,8 @@ func (l *Listener) Receive(ctx context.Context, b *Broker, queue QueueName, o Re
 }
 
 // Process waits until there is something to receive and calls fn with it in a transaction of RunTx:
-// receive, what fn does and its sends happen together when fn returns nil, or not at all. It returns after one
-// batch. fn must be able to run more than once.
+// receive, what fn does and its sends happen together when fn returns nil, or not at all. It returns after
+// one batch. fn must be able to run more than once.
 func (l *Listener) Process(
 	ctx context.Context, db Beginner, queue QueueName, o ReceiveOptions,
 	fn func(ctx context.Context, b *Broker, messages []Message) error,
@@ -120,20 +118,21 @@ func (l *Listener) Process(
 }
 
 const (
-	firstLook = 5 * time.Millisecond   // doubles with every look
-	fenceTime = time.Second            // how long a Listener looks often in any case
-	busyLook  = 250 * time.Millisecond // how often it looks while something may turn up without a notification
+	firstLook = 5 * time.Millisecond   // after the flag went up; doubles with every look
+	lostLook  = 250 * time.Millisecond // after a notification that led to nothing; doubles too
+	slowLook  = time.Second            // from here on it pays to ask whether looking makes sense
 )
 
-// Wait calls look until it reports true, and sleeps in between for as long as nothing can have changed. It returns the
-// error of look as it is, and an error when ctx ends or the server refuses to let it listen. look receives from
-// the queue, each time with a new snapshot, and must not use the Listener.
+// Wait calls look until it reports true, and sleeps in between for as long as nothing can have changed. It
+// returns the error of look as it is, and an error when ctx ends or the server refuses to let it listen.
+// look receives from the queue, each time with a new snapshot, and must not use the Listener.
 func (l *Listener) Wait(ctx context.Context, queue QueueName, look func(ctx context.Context) (bool, error)) error {
 	if done, err := look(ctx); done || err != nil {
 		return err
 	}
 	defer func() { l.disarm(ctx) }()
 	pause := firstLook
+	var ask time.Time // not before
 	for {
 		if l.armed != queue {
 			// Listen and raise the flag first, then look: what commits after the look notifies.
@@ -148,22 +147,28 @@ func (l *Listener) Wait(ctx context.Context, queue QueueName, look func(ctx cont
 		if done, err := look(ctx); done || err != nil {
 			return err
 		}
-		wait := min(pause, l.cfg.PollInterval)
-		pause = min(2*pause, l.cfg.PollInterval)
-		if l.armed == queue && time.Since(l.since) > fenceTime {
-			// Senders that did not see the flag may still commit, and rows that somebody holds come
-			// back with his rollback: neither notifies. Without either, only a notification brings news.
-			quiet, err := l.quiet(ctx, queue)
-			if err != nil {
-				l.drop(ctx, err)
-				continue
-			}
-			if wait = l.cfg.PollInterval; !quiet {
-				wait = min(busyLook, l.cfg.PollInterval)
+		wait := pause
+		if l.armed == queue && pause >= slowLook {
+			wait = slowLook
+			if began := time.Now(); began.After(ask) {
+				quiet, err := l.quiet(ctx, queue)
+				if err != nil {
+					l.drop(ctx, err)
+					continue
+				}
+				if quiet {
+					wait = l.cfg.PollInterval
+				}
+				// The question is dear in a database full of messages; it must not become a load.
+				ask = time.Now().Add(20 * time.Since(began))
 			}
 		}
-		if err := l.sleep(ctx, jitter(wait)); err != nil {
+		notified, err := l.sleep(ctx, jitter(min(wait, l.cfg.PollInterval)))
+		if err != nil {
 			return err
+		}
+		if pause = min(2*pause, l.cfg.PollInterval); notified {
+			pause = lostLook // unless this look finds what it was about
 		}
 	}
 }
@@ -180,13 +185,22 @@ func (l *Listener) arm(ctx context.Context, queue QueueName) error {
 			return opError("connect listener", err)
 		}
 		l.conn = conn
+		// What is asked on this connection is short or not worth the wait.
+		if _, err := conn.Exec(ctx, "set statement_timeout = '2s'"); err != nil {
+			err = opError("listen", err)
+			l.drop(ctx, err)
+			return err
+		}
 	}
 	b := New(l.conn)
 	id, err := value[int32](ctx, b, "listen", `
 select q.queue_id from sb.service_queues as q where q.name = @queue_name::text`,
 		args{"queue_name": string(queue)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return &Error{Op: "listen", Code: CodeQueueNotFound, Message: "queue " + strconv.Quote(string(queue)) + " does not exist", err: err}
+		return &Error{
+			Op: "listen", Code: CodeQueueNotFound,
+			Message: "queue " + strconv.Quote(string(queue)) + " does not exist", err: err,
+		}
 	}
 	if err == nil {
 		// LISTEN takes no parameters; the name is built from a number.
@@ -200,7 +214,7 @@ select q.queue_id from sb.service_queues as q where q.name = @queue_name::text`,
 		l.drop(ctx, err)
 		return err
 	}
-	l.armed, l.since, l.fence, l.idle = queue, time.Now(), 0, false
+	l.armed, l.fence, l.alone = queue, 0, false
 	return nil
 }
 
@@ -232,59 +246,68 @@ func (l *Listener) drop(ctx context.Context, cause error) {
 	_ = l.Close(ctx)
 }
 
-// quiet reports whether only a notification, a timer or a lifetime can bring something to receive. It also proves
-// the connection alive.
-func (l *Listener) quiet(ctx context.Context, queue QueueName) (bool, error) {
+// quiet reports whether only a notification, a timer or a lifetime can bring something to receive. Two
+// things come without: messages of senders that looked for the flag before it was up, and rows that
+// somebody holds, with the end of his transaction. It also proves the connection alive.
+func (l *Listener) quiet(ctx context.Context, queue QueueName) (quiet bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	b := New(l.conn)
 	if l.fence == 0 {
-		// A sender looks for the flag after its insert. One that looked before the flag was up has an
+		// A sender looks for the flag after its insert. Whoever did so before the flag was up has an
 		// older transaction id than this one.
-		fence, err := value[int64](ctx, b, "listen", `select pg_catalog.pg_current_xact_id()::text::bigint`, nil)
+		l.fence, err = value[int64](ctx, b, "listen", `select pg_catalog.pg_current_xact_id()::text::bigint`, nil)
 		if err != nil {
 			return false, err
 		}
-		l.fence = fence
 	}
-	if !l.idle {
-		idle, err := value[bool](ctx, b, "listen", `
+	if !l.alone {
+		l.alone, err = value[bool](ctx, b, "listen", `
 select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::text::bigint > @fence::bigint`,
 			args{"fence": l.fence})
-		if err != nil || !idle {
+		if err != nil || !l.alone {
 			return false, err
 		}
-		l.idle = idle
 	}
-	ready, err := value[bool](ctx, b, "listen", `
-select exists (
+	quiet, err = value[bool](ctx, b, "listen", `
+select not exists (
   select from sb.queue_messages as m where m.queue_name = @queue_name::text and m.status = 1)`,
 		args{"queue_name": string(queue)})
-	return !ready, err
+	if errors.Is(err, codeQueryCanceled) {
+		return false, nil // so many messages that it took too long
+	}
+	return quiet, err
 }
 
-// sleep returns after d, or earlier when a notification comes or the connection breaks. Its error is that of ctx.
-func (l *Listener) sleep(ctx context.Context, d time.Duration) error {
+// sleep returns after d, or earlier when a notification comes or the connection breaks. Its error is that
+// of ctx.
+func (l *Listener) sleep(ctx context.Context, d time.Duration) (notified bool, err error) {
 	if l.armed == "" {
 		if !sleep(ctx, d) {
-			return opError("wait", ctx.Err())
+			return false, opError("wait", ctx.Err())
 		}
-		return nil
+		return false, nil
 	}
 	nap, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	_, err := l.conn.WaitForNotification(nap) // a timeout leaves the connection usable
-	if ctx.Err() != nil {
-		return opError("wait", ctx.Err())
-	}
-	if err != nil && nap.Err() == nil {
+	_, err = l.conn.WaitForNotification(nap) // a timeout leaves the connection usable
+	switch {
+	case ctx.Err() != nil:
+		return false, opError("wait", ctx.Err())
+	case err == nil:
+		return true, nil
+	case nap.Err() == nil:
 		l.drop(ctx, err)
 	}
-	return nil
+	return false, nil
 }
 
-// isRefusal tells an answer of the server that will not change by itself from a connection that may come back.
+// codeQueryCanceled is what statement_timeout raises.
+const codeQueryCanceled Code = "57014"
+
+// isRefusal tells an answer of the server that will not change by itself from a connection that may come
+// back.
 func isRefusal(err error) bool {
-	_, answered := errors.AsType[*pgconn.PgError](err)
-	return (answered || errors.Is(err, CodeQueueNotFound)) && !IsRetryable(err)
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code != "" && e.Code != codeQueryCanceled && !IsRetryable(err)
 }

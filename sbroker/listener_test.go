@@ -405,7 +405,8 @@ create table log (id bigint generated always as identity, dialog text not null, 
 				err := listener.Process(ctx, pool, pair.Target.Queue, sbroker.ReceiveOptions{Max: 7},
 					func(ctx context.Context, b *sbroker.Broker, messages []sbroker.Message) error {
 						for _, m := range messages {
-							// The reader holds the group, so that the order of the ids is that of processing.
+							// The reader holds the group, so that the order of the ids is that of
+							// processing.
 							_, err := b.DB().Exec(ctx, `
 insert into log (dialog, n) select v.dialog, v.n from jsonb_to_record($1::text::jsonb) as v (dialog text, n integer)`, m.Text())
 							if err != nil {
@@ -465,5 +466,35 @@ insert into log (dialog, n) select v.dialog, v.n from jsonb_to_record($1::text::
 select l.dialog, string_agg(l.n::text, ',' order by l.id) from log as l group by l.dialog order by l.dialog`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// To receive and to wait takes the right to receive and no other.
+func TestListenerNeedsOnlyReceive(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pair := sbrokertest.NewPair(t, db.Pool(t), "")
+	role := db.CreateRole(t, "reader")
+	if err := pair.Broker.GrantReceive(t.Context(), pair.Target.Queue, role); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgxpool.New(t.Context(), db.URLAs(role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	w := startWaiting(t, pool, pair, time.Hour)
+	w.asleep(t)
+	send(t, pair, pair.Broker, "x")
+	w.woken(t, "x")
+
+	listener, err := sbroker.NewListener(sbroker.ListenerConfig{Connect: sbroker.ConnectTo(pool.Config().ConnConfig)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close(context.Background())
+	err = listener.Wait(t.Context(), pair.Initiator.Queue, func(context.Context) (bool, error) { return false, nil })
+	if !errors.Is(err, sbroker.CodeQueueNotFound) && !errors.Is(err, sbroker.CodeNoPermission) {
+		t.Errorf("another queue: %v", err)
 	}
 }

@@ -10,7 +10,8 @@ select sb.deliver(queue_name => @queue_name::text)::bigint`,
 		args{"queue_name": orNull(string(queue))})
 }
 
-// Maintain does a bounded amount of housekeeping. Nothing depends on it for being right. Activators call it.
+// Maintain does a bounded amount of housekeeping. Nothing depends on it for being right. Activators call
+// it.
 func (b *Broker) Maintain(ctx context.Context) error {
 	return b.exec(ctx, "maintain", `select sb.maintain()`, nil)
 }
@@ -20,8 +21,8 @@ func (b *Broker) AfterRestore(ctx context.Context) error {
 	return b.exec(ctx, "after_restore", `select sb.after_restore()`, nil)
 }
 
-// StartWaiting announces that this session LISTENs for the queue and is about to sleep. It needs a Broker on a direct
-// connection outside a transaction. A Listener does it all.
+// StartWaiting announces that this session LISTENs for the queue and is about to sleep. It needs a Broker
+// on a direct connection outside a transaction. A Listener does it all.
 func (b *Broker) StartWaiting(ctx context.Context, queue QueueName) error {
 	return b.exec(ctx, "start_waiting", `select sb.start_waiting(queue_name => @queue_name::text)`,
 		args{"queue_name": string(queue)})

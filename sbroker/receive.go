@@ -18,8 +18,8 @@ type ReceiveOptions struct {
 	// that another transaction holds; without either it passes groups over that are held.
 	Group GroupID
 	// Timeout makes the server wait inside the transaction, for the lock and for a message together;
-	// negative is without limit, 0 waits for a lock only. Such a wait occupies the connection and holds back vacuum: to
-	// wait for messages use a Listener.
+	// negative is without limit, 0 waits for a lock only. Such a wait occupies the connection and holds
+	// back vacuum: to wait for messages use a Listener.
 	Timeout time.Duration
 }
 
@@ -27,7 +27,8 @@ type ReceiveOptions struct {
 // group is held until the transaction ends, so that nobody else works on it; rollback puts the messages
 // back in their place. Outside a transaction they are gone when Receive returns. None is no error.
 //
-// When ctx ends during the call, pgx closes the connection: the messages are back in the queue.
+// When ctx ends during the call, a transaction is lost and the messages are back in the queue; outside a
+// transaction they may be gone, unseen.
 func (b *Broker) Receive(ctx context.Context, queue QueueName, o ReceiveOptions) ([]Message, error) {
 	rows, err := b.db.Query(ctx, `
 select

@@ -22,11 +22,11 @@ const (
 	txMaxPause = time.Second
 )
 
-// RunTx runs fn in a transaction of its own and commits it when fn returns nil. When fn returns an
-// error or panics it rolls back, in a detached context with a short timeout when ctx has ended. Errors
-// for which IsRetryable holds, of fn, of the commit or of a connection lost below fn, make it begin again after a pause
-// that grows and jitters, ten times at most; so fn must be able to run more than once. Outside effects
-// belong after RunTx.
+// RunTx runs fn in a transaction of its own and commits it when fn returns nil. When fn returns an error or
+// panics it rolls back, in a detached context with a short timeout when ctx has ended. Errors for which
+// IsRetryable holds, of fn, of the commit or of a connection lost below fn, make it begin again after a
+// pause that grows and jitters, ten times at most; so fn must be able to run more than once. Outside
+// effects belong after RunTx.
 //
 // An error wraps ErrCommitUnknown when the connection broke during COMMIT: that is never retried,
 // because the transaction may have happened.

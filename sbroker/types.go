@@ -175,7 +175,8 @@ const (
 	KindApplication Kind = iota
 	// KindEndDialog says that the peer has ended the dialog and that all it sent has arrived before.
 	KindEndDialog
-	// KindError says that the dialog is broken: the peer, the broker or the lifetime ended it. See Message.ErrorInfo.
+	// KindError says that the dialog is broken: the peer, the broker or the lifetime ended it. See
+	// Message.ErrorInfo.
 	KindError
 	// KindDialogTimer says that the timer begun on this side is due.
 	KindDialogTimer
@@ -211,7 +212,7 @@ type Message struct {
 	ContractID     int32
 	Type           MessageTypeName
 	TypeID         int32
-	Validation     string // the validation of Type, N, E or X as the SQL side codes it
+	Validation     string // of Type: N none, E empty, X XML, J JSON
 	Body           []byte // nil when there is none
 	EnqueuedAt     time.Time
 }
@@ -240,10 +241,12 @@ func (m Message) Kind() Kind {
 // Text returns the body as a string, as SendText and sb.send(…, text) store it.
 func (m Message) Text() string { return string(m.Body) }
 
-// JSON decodes the body into v, as SendJSON and sb.send(…, jsonb) store it. A message without a body is an error.
+// JSON decodes the body into v, as SendJSON and sb.send(…, jsonb) store it. A message without a body is an
+// error.
 func (m Message) JSON(v any) error {
 	if err := json.Unmarshal(m.Body, v); err != nil {
-		return fmt.Errorf("sbroker: body of %s message %d of conversation %s: %w", m.Type, m.SequenceNumber, m.Conversation, err)
+		return fmt.Errorf("sbroker: body of %s message %d of conversation %s: %w",
+			m.Type, m.SequenceNumber, m.Conversation, err)
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ type Side struct {
 }
 
 // NewPair creates two services under names that nobody else uses and drops them, with their queues and
-// conversations, when the test ends. Both accept contract; an empty one is sbroker.DefaultContract. db is a pool or a
-// connection of a role that is an admin of sb, and must live as long as the test.
+// conversations, when the test ends. Both accept contract; an empty one is sbroker.DefaultContract. db is a
+// pool or a connection of a role that is an admin of sb, and must live as long as the test.
 func NewPair(t testing.TB, db sbroker.DBTX, contract sbroker.ContractName) *Pair {
 	t.Helper()
 	if contract == "" {

@@ -27,27 +27,30 @@ select q.name as queue_name,
   from sb_internal.queue as q
   join lateral (
     -- An orphan, whose endpoint is gone, is no message.
-    select r.queue_id, 1::smallint as status, e.priority, r.queuing_order, e.conversation_group_id,
+    select 1::smallint as status, e.priority, r.queuing_order, e.conversation_group_id,
            r.conversation_handle, r.message_sequence_number, e.service_id, e.service_contract_id,
            r.message_type_id, r.message_body, r.message_enqueue_time
       from sb_internal.message as r
       join sb_internal.endpoint as e on e.conversation_handle = r.conversation_handle
-     where e.state <> 'DO'
+     where r.queue_id = q.queue_id
+       and e.state <> 'DO'
      union all
-    select r.queue_id, r.status, r.priority, r.queuing_order, e.conversation_group_id,
+    select r.status, r.priority, r.queuing_order, e.conversation_group_id,
            r.conversation_handle, r.message_sequence_number, e.service_id, e.service_contract_id,
            r.message_type_id, r.message_body, r.message_enqueue_time
       from sb_internal.retained_message as r
       join sb_internal.endpoint as e on e.conversation_handle = r.conversation_handle
+     where r.queue_id = q.queue_id
      union all
     -- What time has made due is ready like a message that arrived.
-    select d.queue_id, 1::smallint, e.priority, 0::bigint, e.conversation_group_id,
+    select 1::smallint, e.priority, 0::bigint, e.conversation_group_id,
            d.conversation_handle, -1::bigint, e.service_id, e.service_contract_id,
            case when d.is_lifetime then 1 else 5 end,
            case when d.is_lifetime then sb_internal._lifetime_error() end, d.due_at
       from sb_internal.due as d
       join sb_internal.endpoint as e on e.conversation_handle = d.conversation_handle
-     where d.due_at <= pg_catalog.clock_timestamp()
+     where d.queue_id = q.queue_id
+       and d.due_at <= pg_catalog.clock_timestamp()
        and e.state <> 'DO'
        and (not d.is_lifetime
          or e.state = 'CO'
@@ -56,7 +59,7 @@ select q.name as queue_name,
              from sb_internal.message as r
             where r.conversation_handle = d.conversation_handle
               and r.message_type_id in (1, 2)))
-  ) as m on m.queue_id = q.queue_id
+  ) as m on true
   join sb_internal.service as s on s.service_id = m.service_id
   left join sb_internal.contract as c on c.service_contract_id = m.service_contract_id
   left join sb_internal.message_type as t on t.message_type_id = m.message_type_id

@@ -48,7 +48,14 @@ begin
         from sb_internal.endpoint as o
        where o.conversation_handle = conversation
          for no key update skip locked;
-      if found then
+      continue when not found;
+      perform 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = conversation
+        order by c.conversation_handle desc, c.message_sequence_number desc
+        limit 1
+          for no key update skip locked;
+      if found or not e.has_sent or e.state = 'DO' then
         moved := moved + sb_internal._deliver_conversation(e);
       end if;
     end loop;
@@ -57,5 +64,5 @@ begin
 end
 $$;
 comment on function sb_internal._deliver(integer, text) is
-  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint locks with skip locked only.';
+  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;

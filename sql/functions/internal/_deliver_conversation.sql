@@ -91,14 +91,14 @@ begin
       delete from sb_internal.endpoint as o
        where o.conversation_handle = e.conversation_handle;
     else
-      update sb_internal.endpoint as o
+      update sb_internal.send_counter as c
          set is_waiting = false
-       where o.conversation_handle = e.conversation_handle;
+       where c.conversation_handle = e.conversation_handle;
     end if;
   end if;
   return moved;
 end
 $$;
 comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
-  'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the endpoint lock, so that nothing overtakes. A side in DO whose last message has left is removed.';
+  'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
 revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;

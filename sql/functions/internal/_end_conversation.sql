@@ -93,9 +93,8 @@ begin
       enqueue_time, to_service_name, message_body)
     values (e.conversation_handle, case when body is null then coalesce(last_sequence + 1, 0) else -1 end,
       case when body is null then 2 else 1 end, sb_internal._now(), e.far_service, body);
-    e.is_waiting := false;
-    perform sb_internal._parked(e);
     perform sb_internal._forget(e, true);
+    perform sb_internal._parked(e, false);
     return;
   end if;
 

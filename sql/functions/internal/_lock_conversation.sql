@@ -19,12 +19,15 @@ begin
     from sb_internal.endpoint as e
    where e.conversation_handle = _lock_conversation.conversation_handle
      for no key update;
-  if not found then
+  if locked.has_sent then
+    perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
+  end if;
+  if locked.conversation_handle is null then
     perform sb_internal._raise('S8426', array[_lock_conversation.conversation_handle::text]);
   end if;
   return locked;
 end
 $$;
 comment on function sb_internal._lock_conversation(uuid) is
-  'The lock order of one side: group row, then endpoint row. Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
+  'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;

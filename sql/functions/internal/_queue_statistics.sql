@@ -1,3 +1,5 @@
+-- Plans that avoid sequential scans at all costs are taken for expensive: compiling them would take longer
+-- than running them, hence jit off.
 create or replace function sb_internal._queue_statistics(caller name)
   returns table (queue_name text, queue_id integer, is_on boolean, ready_messages bigint, is_estimate boolean,
     blocked_groups bigint, oldest_ready_age interval, transmission_backlog bigint, consecutive_rollbacks integer,
@@ -9,6 +11,7 @@ create or replace function sb_internal._queue_statistics(caller name)
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set jit = off
 as $$
 declare
   most constant integer := 10000;
@@ -55,19 +58,26 @@ begin
      ) as f;
     oldest_ready_age := sb_internal._now() - oldest;
 
+    -- Sub-selects and limits leave the planner no way to start from the big tables.
     select count(*)
       into blocked_groups
       from sb_internal.group_backoff as b
-      join sb.conversation_group as g on g.conversation_group_id = b.conversation_group_id
-      join sb_internal.service as s on s.service_id = g.service_id
-     where s.queue_id = _queue_statistics.queue_id
-       and b.not_before > sb_internal._now();
+     where b.not_before > sb_internal._now()
+       and (select s.queue_id
+              from sb.conversation_group as g
+              join sb_internal.service as s on s.service_id = g.service_id
+             where g.conversation_group_id = b.conversation_group_id) = _queue_statistics.queue_id;
     select count(*)
       into transmission_backlog
       from (
         select 1
           from sb_internal.service as s
-          join sb_internal.transmission as t on t.to_service_name = s.name
+         cross join lateral (
+           select 1
+             from sb_internal.transmission as t
+            where t.to_service_name = s.name
+            limit most
+         ) as t
          where s.queue_id = _queue_statistics.queue_id
          limit most
       ) as c;

@@ -19,6 +19,7 @@ declare
   single bytea;
   quantity integer := 1;
   last_sequence bigint;
+  is_waiting boolean;
   is_direct boolean;
   unsettled sb_internal.unsettled;
 begin
@@ -26,36 +27,61 @@ begin
     perform sb_internal._raise('S8418');
   end if;
 
-  -- The lock is a statement of its own: what is looked at afterwards must be looked at after the wait.
-  select o.*
-    into e
-    from sb_internal.endpoint as o
-   where o.conversation_handle = _send.conversation_handle
-     for no key update;
-  if not found then
-    perform sb_internal._raise('S8426', array[_send.conversation_handle::text]);
+  if bodies is not null then
+    quantity := cardinality(bodies);
+    if quantity <> 1 then
+      bodies := sb_internal._clean_bodies(bodies);
+    else
+      single := bodies[1];
+      if single is null then
+        perform sb_internal._raise('S8433');
+      elsif octet_length(single) > 268435456 then
+        perform sb_internal._raise('S8459', array[octet_length(single)::text]);
+      elsif octet_length(single) = 0 then
+        -- No body, zero length: all the same to the receiver (R-156).
+        single := null;
+      end if;
+    end if;
   end if;
+
+  -- The counter row is the conversation's lock for SEND, so that locking costs nothing of its own. A
+  -- statement of its own all the same: what is looked at afterwards must be looked at after the wait.
+  -- Read from its top end; when somebody else has counted on meanwhile, again.
+  loop
+    update sb_internal.send_counter as n
+       set message_sequence_number = n.message_sequence_number + quantity
+     where n.ctid = (
+       select l.ctid
+         from sb_internal.send_counter as l
+        where l.conversation_handle = _send.conversation_handle
+        order by l.conversation_handle desc, l.message_sequence_number desc
+        limit 1)
+    returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
+    exit when found or sb_internal._first_send(_send.conversation_handle);
+  end loop;
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.
-  select o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled, o.is_accepting as is_broker_on,
+  select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
          t.message_type_id, t.validation,
-         case when e.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
+         case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
          p.conversation_group_id, p.priority, p.state as peer_state,
          d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
          exists (
            select 1
              from sb_internal.message as m
-            where m.conversation_handle = _send.conversation_handle
+            where m.conversation_handle = h.conversation_handle
               and m.message_type_id in (1, 2)) as is_ended
     into c
-    from sb_internal.service_status as o
+    from sb_internal.endpoint as h
+    join sb_internal.service_status as o on o.service_id = h.service_id
     left join sb_internal.contract_message as t
-      on t.service_contract_id = e.service_contract_id
+      on t.service_contract_id = h.service_contract_id
      and t.message_type_name = _send.message_type
-    left join sb_internal.endpoint as p on p.conversation_handle = e.peer_handle
+    left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
     left join sb_internal.service_status as d on d.service_id = p.service_id
-   where o.service_id = e.service_id;
+   where h.conversation_handle = _send.conversation_handle;
+  e := c.endpoint;
 
   if _send.caller <> c.queue_owner and not (_send.caller = any (c.receivers))
     and not sb_internal._may(_send.caller, c.queue_owner, c.receivers)
@@ -77,25 +103,6 @@ begin
       where s.service_id = e.service_id;
   end if;
 
-  if bodies is not null then
-    quantity := cardinality(bodies);
-    if quantity <> 1 then
-      bodies := sb_internal._clean_bodies(bodies);
-    else
-      single := bodies[1];
-      if single is null then
-        perform sb_internal._raise('S8433');
-      elsif octet_length(single) > 268435456 then
-        perform sb_internal._raise('S8459', array[octet_length(single)::text]);
-      elsif octet_length(single) = 0 then
-        -- No body, zero length: all the same to the receiver (R-156).
-        single := null;
-      end if;
-    end if;
-    if quantity = 0 then
-      return null;
-    end if;
-  end if;
   if c.validation <> 'NONE' and not _send.is_validated then
     if exists (
       select 1
@@ -103,7 +110,7 @@ begin
        where not sb_internal._is_valid_body(c.message_type_id, c.validation, nullif(b.body, ''), _send.is_text))
     then
       perform sb_internal._invalid_body(e, _send.message_type, c.validation);
-      return null;
+      quantity := 0;
     end if;
     -- A validator function runs in the caller's wrapper, with the caller's rights, and comes back.
     select array[_send.conversation_handle], t.name, bodies, _send.is_text, t.validator, t.validation
@@ -111,16 +118,24 @@ begin
       from sb_internal.message_type as t
      where t.message_type_id = c.message_type_id
        and t.validator is not null;
-    if found and bodies is not null then
-      return unsettled;
+    if quantity = 0 or found and bodies is not null then
+      -- Nothing is sent: no number is used.
+      update sb_internal.send_counter as n
+         set message_sequence_number = n.message_sequence_number - coalesce(cardinality(bodies), 1)
+       where n.conversation_handle = _send.conversation_handle
+         and n.message_sequence_number = last_sequence;
+      return case when quantity > 0 then unsettled end;
     end if;
+  end if;
+  if quantity = 0 then
+    return null;
   end if;
 
   -- Where to: straight into the peer's queue when that is there and on and nothing is ahead of us,
   -- else into the transmission queue.
-  is_direct := c.is_accepting and not e.is_waiting;
-  if c.queue_id is null and not e.is_waiting then
-    if e.has_sent or not e.is_initiator then
+  is_direct := c.is_accepting and not is_waiting;
+  if c.queue_id is null and not is_waiting then
+    if last_sequence >= quantity or not e.is_initiator then
       -- The peer was there and is gone without a word: cleaned up (R-227).
       perform sb_internal._error_endpoint(e.conversation_handle, -8462,
         'The remote conversation endpoint has been closed.');
@@ -147,25 +162,6 @@ begin
     is_direct := false;
   end if;
 
-  -- The endpoint row is written once; the counter is what every further send rewrites.
-  if e.has_sent then
-    update sb_internal.send_counter as n
-       set message_sequence_number = n.message_sequence_number + quantity
-     where n.ctid = (
-       select l.ctid
-         from sb_internal.send_counter as l
-        where l.conversation_handle = _send.conversation_handle
-        order by l.conversation_handle desc, l.message_sequence_number desc
-        limit 1)
-    returning n.message_sequence_number into last_sequence;
-  else
-    last_sequence := quantity - 1;
-    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
-    values (_send.conversation_handle, last_sequence);
-    update sb_internal.endpoint as o
-       set has_sent = true
-     where o.conversation_handle = _send.conversation_handle;
-  end if;
   if c.is_retention_enabled then
     perform sb_internal._retain_sent(e, c.message_type_id, last_sequence - quantity + 1,
       coalesce(bodies, array[null::bytea]));
@@ -177,7 +173,7 @@ begin
     select _send.conversation_handle, last_sequence - quantity + b.ordinality, c.message_type_id, clock_timestamp(),
            e.far_service, nullif(b.body, '')
       from unnest(coalesce(bodies, array[null::bytea])) with ordinality as b (body, ordinality);
-    perform sb_internal._parked(e);
+    perform sb_internal._parked(e, is_waiting);
     return null;
   end if;
   if c.peer_state = 'DO' then
@@ -207,5 +203,5 @@ begin
 end
 $$;
 comment on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) is
-  'SEND: one step for all bodies (null: one message without a body). Locks the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
+  'SEND: one step for all bodies (null: one message without a body). Locks the counter of the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
 revoke all on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) from public;

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgsbroker/sbroker/activator"
+)
+
+func newRunCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Run the activation procedures of all queues until stopped",
+		Long: `Run the activation procedures of all queues until stopped.
+
+The role must be an admin of sb (sb.grant_admin), a member of every execute_as role, and no superuser.
+Any number of activators may share a database. SIGTERM or Ctrl-C lets what runs finish, up to
+activation.shutdown_timeout, and rolls back the rest; a second one ends the process at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			return runActivator(cmd, config)
+		},
+	}
+}
+
+func runActivator(cmd *cobra.Command, config Config) error {
+	if len(config.Handlers) > 0 {
+		return configErrorf("handlers: this version runs activation procedures and, in programs of their own, Go handlers")
+	}
+	a, err := activator.New(activatorConfig(config, newLogger(cmd, config.Log)))
+	if err != nil {
+		return &configError{err}
+	}
+
+	// From the first signal on, the next one does what it does to any process.
+	ctx := cmd.Context()
+	release := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
+	defer release()
+	err = a.Run(ctx)
+	if errors.Is(err, activator.ErrCannotStart) {
+		return &configError{err}
+	}
+	return err
+}
+
+// activatorConfig translates the configuration: here 0 means none, there the default.
+func activatorConfig(config Config, logger *slog.Logger) activator.Config {
+	return activator.Config{
+		DatabaseURL:     config.Database.URL,
+		PoolSize:        config.Database.PoolSize,
+		PollInterval:    config.Activation.PollInterval,
+		IdleTimeout:     orNegative(config.Activation.IdleTimeout),
+		HandlerTimeout:  config.Activation.HandlerTimeout,
+		ShutdownTimeout: orNegative(config.Activation.ShutdownTimeout),
+		StartupTimeout:  orNegative(config.Database.StartupTimeout),
+		Logger:          logger,
+	}
+}
+
+func orNegative(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
