@@ -64,10 +64,11 @@ func (a *Activator) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)
 	}
-	a.direct = config.ConnConfig.Copy()
+	a.direct = config.ConnConfig
 	if err := a.preflight(ctx); err != nil {
 		return err
 	}
+	a.direct = config.ConnConfig.Copy()
 
 	// The activator's own calls must not wait for handlers.
 	control := config.Copy()
@@ -138,6 +139,12 @@ where r.rolname = current_user`).Scan(&a.isSuperuser, &installed)
 	}
 	if !installed {
 		return errors.New("sb is not installed in this database; run sbactivator migrate up")
+	}
+	// A server that can look for the client while it runs a statement gives free what a killed activator
+	// has locked, however long the statement takes. Not every platform can, and then it refuses.
+	const check, every = "client_connection_check_interval", "2s"
+	if _, err := conn.Exec(ctx, `select pg_catalog.set_config($1, $2, false)`, check, every); err == nil {
+		a.direct.RuntimeParams[check] = every
 	}
 	return nil
 }

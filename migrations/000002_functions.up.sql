@@ -7575,7 +7575,11 @@ comment on function sb.multicast(uuid[], text, bytea) is
   'SEND of one message on several conversations: all or none. Conversations are locked in handle order. Errors: SB001 a handle listed twice; else as send.';
 revoke all on function sb.multicast(uuid[], text, bytea) from public;
 -- sqlgen:end functions/verbs/multicast.sql
--- sqlgen:begin functions/verbs/receive.sql sha256:3ef926d94249fedb5b8f0d18ec8c6d9bdc553696fbee52987feec6ec92b41636
+-- sqlgen:begin functions/verbs/receive.sql sha256:1965d070e8b141693d338f8681d1dbe5655ddc45d26d6a6050b07bf913e20530
+-- Stable is not what this function is, but what lets the planner put its body in place of the call: a
+-- volatile set-returning SQL function is parsed, planned and started again at every call, at several
+-- times the cost of the receive itself. It is safe here: a function that returns a set is never
+-- evaluated by the planner, and what runs is _receive, which is volatile.
 create or replace function sb.receive(
   queue_name text,
   max_messages integer default null,
@@ -7588,7 +7592,7 @@ create or replace function sb.receive(
     service_contract_name text, service_contract_id integer, message_type_name text, message_type_id integer,
     validation text, message_body bytea, message_enqueue_time timestamptz)
   language sql
-  volatile
+  stable
   parallel unsafe
   security invoker
 begin atomic

@@ -1,3 +1,7 @@
+-- Stable is not what this function is, but what lets the planner put its body in place of the call: a
+-- volatile set-returning SQL function is parsed, planned and started again at every call, at several
+-- times the cost of the receive itself. It is safe here: a function that returns a set is never
+-- evaluated by the planner, and what runs is _receive, which is volatile.
 create or replace function sb.receive(
   queue_name text,
   max_messages integer default null,
@@ -10,7 +14,7 @@ create or replace function sb.receive(
     service_contract_name text, service_contract_id integer, message_type_name text, message_type_id integer,
     validation text, message_body bytea, message_enqueue_time timestamptz)
   language sql
-  volatile
+  stable
   parallel unsafe
   security invoker
 begin atomic
