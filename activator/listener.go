@@ -275,14 +275,15 @@ func (a *Activator) heard(n *pgconn.Notification) {
 	var event struct {
 		Event string            `json:"event"`
 		Queue sbroker.QueueName `json:"queue"`
+		Cause string            `json:"cause"`
 	}
 	// Whatever else it may be, something has changed.
 	_ = json.Unmarshal([]byte(n.Payload), &event)
-	switch event.Event {
-	case "transmission_waiting":
+	switch {
+	case event.Event == "transmission_waiting":
 		a.forwarder.poke()
 		return
-	case "queue_disabled":
+	case event.Event == "queue_disabled" && event.Cause == "poison": // else somebody has stopped it on purpose
 		a.log.Warn("poison message handling has disabled a queue", "queue", event.Queue)
 		a.cfg.Observer.Observe(QueueDisabled{Queue: event.Queue})
 	}

@@ -1007,6 +1007,26 @@ comment on function sb_internal._announce(text, text, text) is
   'Tells operators and activators, on channel sb_events, what changed: {"event": …, "<kind>": <name>}. A hint, like every notification.';
 revoke all on function sb_internal._announce(text, text, text) from public;
 -- sqlgen:end functions/internal/_announce.sql
+-- sqlgen:begin functions/internal/_arrived.sql sha256:c820606cf784b35fc61485736f262cf9a3c159a7baa45f84f5dc488a5db53ed0
+create or replace function sb_internal._arrived(queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._wake(_arrived.queue_id);
+  if (select q.has_activation_event from sb_internal.queue as q where q.queue_id = _arrived.queue_id) then
+    perform sb_internal._monitor_arrival(_arrived.queue_id);
+  end if;
+end
+$$;
+comment on function sb_internal._arrived(integer) is
+  'What follows the arrival of messages in a queue: waiters are notified, a watching QUEUE_ACTIVATION notification gets its event.';
+revoke all on function sb_internal._arrived(integer) from public;
+-- sqlgen:end functions/internal/_arrived.sql
 -- sqlgen:begin functions/internal/_begin.sql sha256:4fea4f9ce071992b234f8782b0c40248473682e6e382f6f6bdfa703be676c60d
 create or replace function sb_internal._begin(
   service_id integer,
@@ -1091,7 +1111,7 @@ comment on function sb_internal._begin_conversation_timer(name, uuid, interval) 
   'BEGIN CONVERSATION TIMER behind sb.begin_conversation_timer.';
 revoke all on function sb_internal._begin_conversation_timer(name, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_conversation_timer.sql
--- sqlgen:begin functions/internal/_begin_dialog.sql sha256:9e842eedf3597c0f1e49ecf711cdc8136a9426c63b681a921e6846aa4a5b3b2a
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:710f994ca76ef6c6404b2084ecfa97947ba354ba3ed9f3caf48ec1818cf2a410
 create or replace function sb_internal._begin_dialog(
   caller name,
   from_service text,
@@ -1115,16 +1135,10 @@ declare
   expires timestamptz;
   instance text := _begin_dialog.broker_instance;
 begin
-  if _begin_dialog.from_service is null or _begin_dialog.from_service = '' then
-    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
-  end if;
   if _begin_dialog.to_service is null or _begin_dialog.to_service = ''
     or char_length(_begin_dialog.to_service) > 256
   then
     perform sb_internal._require_name(_begin_dialog.to_service, 'service', 256);
-  end if;
-  if _begin_dialog.on_contract is null or _begin_dialog.on_contract = '' then
-    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
   end if;
   if char_length(instance) > 128 then
     perform sb_internal._raise('S8413');
@@ -1150,6 +1164,7 @@ begin
     left join sb_internal.queue as q on q.queue_id = s.queue_id
     left join sb_internal.contract as k on k.name = _begin_dialog.on_contract;
   if c.service_id is null then
+    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
     perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
   end if;
   if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
@@ -1159,6 +1174,7 @@ begin
       || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
   end if;
   if c.service_contract_id is null then
+    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
     perform sb_internal._raise('S8425', array[_begin_dialog.on_contract]);
   end if;
   -- The system's own contracts, DEFAULT among them, are for everybody.
@@ -2066,7 +2082,7 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
--- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:1a1f25529ad7eb7605eeac4d1fe1d3cc3f19c0fb8cd05c5c6bc0752ba7a28bc0
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:d1bc9ef7cf0513e31a8cdb5cd5089ac1101d5ca1afbd47afbe8e1f9583e05584
 create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
   returns bigint
   language plpgsql
@@ -2149,7 +2165,7 @@ begin
   end loop;
 
   if moved > 0 then
-    perform sb_internal._wake(target.queue_id);
+    perform sb_internal._arrived(target.queue_id);
   end if;
   if not exists (
     select 1
@@ -2570,7 +2586,7 @@ comment on function sb_internal._drop_state_table(text, boolean) is
   'sb.drop_state_table, with the rights and the search path of the caller.';
 revoke all on function sb_internal._drop_state_table(text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_state_table.sql
--- sqlgen:begin functions/internal/_effective_state.sql sha256:ba5fa43765a9e594abd1c095d1367ea184b3fb88feaa350fd17e47618c8ed2e1
+-- sqlgen:begin functions/internal/_effective_state.sql sha256:8bd5f5d0f6b15af3bf7c9227ee6c1e299dcb5bd7ffe416d2880b7c59b73f2c98
 create or replace function sb_internal._effective_state(
   state text,
   is_initiator boolean,
@@ -2606,9 +2622,9 @@ begin
   elsif _effective_state.is_initiator
     and not exists (
       select 1
-        from sb_internal.endpoint as e
-       where e.conversation_handle = _effective_state.conversation_handle
-         and e.has_sent)
+        from sb_internal.send_counter as c
+       where c.conversation_handle = _effective_state.conversation_handle
+         and c.message_sequence_number >= 0)
   then
     return 'SO';
   end if;
@@ -2619,7 +2635,7 @@ comment on function sb_internal._effective_state(text, boolean, timestamptz, uui
   'The state machine of an endpoint, in one place: SO begun, nothing sent; CO both may send; DI the peer has ended; ER an error or the end of the lifetime came; DO ended here, the last message still has to leave. Arguments are the columns of its row.';
 revoke all on function sb_internal._effective_state(text, boolean, timestamptz, uuid) from public;
 -- sqlgen:end functions/internal/_effective_state.sql
--- sqlgen:begin functions/internal/_end_conversation.sql sha256:f11969db361388ac118841a97ea78e85b4676d92f546407859af3fad6686124f
+-- sqlgen:begin functions/internal/_end_conversation.sql sha256:257dd002bcedffe1d410f653caae4bc1b83b83dac77fd8e5798fb8c5926b41a1
 create or replace function sb_internal._end_conversation(
   caller name,
   conversation_handle uuid,
@@ -2697,7 +2713,7 @@ begin
            limit 1)
     into last_sequence;
 
-  select p.conversation_group_id, p.priority, p.state, q.queue_id, q.has_activation_event,
+  select p.conversation_group_id, p.priority, p.state, q.queue_id,
          b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id) as is_on,
          exists (
            select 1
@@ -2728,10 +2744,7 @@ begin
       case when body is null then coalesce(last_sequence + 1, 0) else -1 end, sb_internal._now(),
       target.queue_id, case when body is null then 2 else 1 end, e.peer_handle,
       target.conversation_group_id, target.priority, body);
-    perform sb_internal._wake(target.queue_id);
-    if target.has_activation_event then
-      perform sb_internal._monitor_arrival(target.queue_id);
-    end if;
+    perform sb_internal._arrived(target.queue_id);
   end if;
   perform sb_internal._forget(e, false);
 end
@@ -2811,7 +2824,7 @@ comment on function sb_internal._error_broker_conversations(name) is
   'ERROR_BROKER_CONVERSATIONS behind sb.error_broker_conversations. Sides that have ended already (DO) are left to finish.';
 revoke all on function sb_internal._error_broker_conversations(name) from public;
 -- sqlgen:end functions/internal/_error_broker_conversations.sql
--- sqlgen:begin functions/internal/_error_endpoint.sql sha256:7204486c8b24c823c397203b03e359a7d4d688d8fe512d0dbfd90457da8322e5
+-- sqlgen:begin functions/internal/_error_endpoint.sql sha256:62cbf43b48f0cd346dbf039e842066f89935f56b7ae6dca3d095f25e307c5223
 create or replace function sb_internal._error_endpoint(
   conversation_handle uuid,
   code integer,
@@ -2834,7 +2847,7 @@ begin
     join sb_internal.service as s on s.service_id = e.service_id
    where e.conversation_handle = _error_endpoint.conversation_handle
      and e.state <> 'DO';
-  perform sb_internal._wake(s.queue_id)
+  perform sb_internal._arrived(s.queue_id)
      from sb_internal.endpoint as e
      join sb_internal.service as s on s.service_id = e.service_id
     where e.conversation_handle = _error_endpoint.conversation_handle;
@@ -2960,7 +2973,7 @@ comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
   'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
 revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_forget.sql
--- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:440060d2e687c5c8be6836325af6bc5fc9f0cbcc354433fc8755b18c9fa3bff0
+-- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:389be169255b7cffd580b21f2343fc4aef54006c6963828e7280f903f455f64a
 create or replace function sb_internal._get_conversation_group(
   caller name,
   queue_name text,
@@ -2981,18 +2994,18 @@ declare
   nap double precision := 0.005;
   held uuid;
 begin
-  if _get_conversation_group.queue_name is null or _get_conversation_group.queue_name = '' then
-    perform sb_internal._require_name(_get_conversation_group.queue_name, 'queue', 128);
-  end if;
   select o.queue_id
     into q
     from sb_internal.queue as o
    where o.name = _get_conversation_group.queue_name;
   if not found then
+    perform sb_internal._require_name(_get_conversation_group.queue_name, 'queue', 128);
     perform sb_internal._raise('S0208', array[_get_conversation_group.queue_name]);
   end if;
   deadline := case
-    when _get_conversation_group.timeout < interval '0' then 'infinity'
+    when _get_conversation_group.timeout < interval '0'
+      or _get_conversation_group.timeout > interval '1000 years'
+    then 'infinity'
     when _get_conversation_group.timeout > interval '0' then sb_internal._now() + _get_conversation_group.timeout
   end;
   loop
@@ -3748,11 +3761,12 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:ad496eeba14422b3be08ed68d634d264e93ae70c305c6cacc380c5664a479059
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:ce04bd0894e8405925601edbf7bc71e388451609d345629ccde967540ed2edc2
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
--- begins anew; who waited for it goes on meanwhile.
+-- begins anew; who waited for it goes on meanwhile. But so many may be at work that somebody is always in
+-- the way: after a while it stands firm, and who has locks in another order has to retry.
 create or replace function sb_internal._lock_conversations(service_id integer, service_contract_id integer)
   returns uuid[]
   language plpgsql
@@ -3763,11 +3777,13 @@ create or replace function sb_internal._lock_conversations(service_id integer, s
 as $$
 declare
   own_timeout text := current_setting('lock_timeout');
-  insist_at timestamptz := clock_timestamp() + interval '1 minute';
+  insist_at timestamptz := clock_timestamp() + interval '5 seconds';
+  is_polite boolean;
   handles uuid[];
 begin
   loop
-    perform set_config('lock_timeout', case when clock_timestamp() < insist_at then '50ms' else own_timeout end, true);
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
       for pass in 1..2 loop
         perform 1
@@ -3807,16 +3823,18 @@ begin
       return coalesce(handles, '{}');
     exception
       when lock_not_available then
-        if clock_timestamp() >= insist_at then
+        if not is_polite then
           raise;
         end if;
+      when deadlock_detected then
+        null;
     end;
     perform pg_sleep(random() * 0.1);
   end loop;
 end
 $$;
 comment on function sb_internal._lock_conversations(integer, integer) is
-  'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. For a minute without being part of a deadlock; then it waits like everybody, so that it cannot be put off for ever.';
+  'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never the victim of a deadlock, and part of one only after 5 s without success.';
 revoke all on function sb_internal._lock_conversations(integer, integer) from public;
 -- sqlgen:end functions/internal/_lock_conversations.sql
 -- sqlgen:begin functions/internal/_lock_counter.sql sha256:564e7cbe0050cd9269532a9f7ef7781f6f83a63bfcff32782cd3d43f7bc62fd2
@@ -4053,7 +4071,7 @@ comment on function sb_internal._lookup(text, text, boolean) is
   'Id, owner and access list of an object, system objects under either of their names; nulls when it is missing and if_exists accepts that. Errors: 42602, S0208 queue, S8423 service, 42704.';
 revoke all on function sb_internal._lookup(text, text, boolean) from public;
 -- sqlgen:end functions/internal/_lookup.sql
--- sqlgen:begin functions/internal/_maintain.sql sha256:935688700563565728c73c482b180a092d95c6640264343e184ce1512847240c
+-- sqlgen:begin functions/internal/_maintain.sql sha256:cc6ce7980023a2bfd1880f042a79e493312ba0956e5468ef838f5e09d82bef17
 create or replace function sb_internal._maintain(caller name)
   returns void
   language plpgsql
@@ -4088,10 +4106,15 @@ begin
   perform sb_internal._monitor_arrival(q.queue_id)
      from sb_internal.queue as q
     where q.has_activation_event
-      and exists (
+      and (exists (
         select 1
           from sb_internal.message as m
-         where m.queue_id = q.queue_id);
+         where m.queue_id = q.queue_id)
+      or exists (
+        select 1
+          from sb_internal.due as d
+         where d.queue_id = q.queue_id
+           and d.due_at <= sb_internal._now()));
   perform sb_internal._prune_roles();
 end
 $$;
@@ -4099,12 +4122,13 @@ comment on function sb_internal._maintain(name) is
   'sb.maintain with the callers rights checked.';
 revoke all on function sb_internal._maintain(name) from public;
 -- sqlgen:end functions/internal/_maintain.sql
--- sqlgen:begin functions/internal/_make_state_table.sql sha256:e8bcdadad7a43ef10d335620dbcb378090871d630ff4ccfc9b15b9095d13fc43
+-- sqlgen:begin functions/internal/_make_state_table.sql sha256:0e01d1990b210df09a626184722c238438e79a572cc6767c6366bf70622dcf58
 -- Runs what the caller wrote (the columns) as the caller: no set clause, operators qualified.
 create or replace function sb_internal._make_state_table(
   table_name text,
   columns text,
-  drop_on_end boolean
+  drop_on_end boolean,
+  if_not_exists boolean
 )
   returns void
   language plpgsql
@@ -4122,7 +4146,8 @@ begin
   select pg_catalog.string_agg(pg_catalog.quote_ident(p.part), '.' order by p.ordinality)
     into target
     from pg_catalog.unnest(pg_catalog.parse_ident(_make_state_table.table_name)) with ordinality as p (part, ordinality);
-  execute 'create table ' operator(pg_catalog.||) target
+  execute 'create table ' operator(pg_catalog.||) case when _make_state_table.if_not_exists
+      then 'if not exists ' else '' end operator(pg_catalog.||) target
     operator(pg_catalog.||) ' (conversation_group_id uuid primary key'
     operator(pg_catalog.||) case when _make_state_table.drop_on_end
       then ' references sb.conversation_group (conversation_group_id) on delete cascade' else '' end
@@ -4131,9 +4156,9 @@ begin
     operator(pg_catalog.||) ')';
 end
 $$;
-comment on function sb_internal._make_state_table(text, text, boolean) is
+comment on function sb_internal._make_state_table(text, text, boolean, boolean) is
   'Second step of create_state_table: creates the table with the rights and the search path of the caller.';
-revoke all on function sb_internal._make_state_table(text, text, boolean) from public;
+revoke all on function sb_internal._make_state_table(text, text, boolean, boolean) from public;
 -- sqlgen:end functions/internal/_make_state_table.sql
 -- sqlgen:begin functions/internal/_may.sql sha256:fc2d4ee0b765bd5650dd693eb5fdd247acd76629db7ec86dd9f1c8eab1e46045
 create or replace function sb_internal._may(caller name, owner name, acl name[])
@@ -4282,7 +4307,7 @@ comment on function sb_internal._monitor_receive(integer, boolean) is
   'Somebody received from a watched queue: RECEIVES_OCCURRING, or INACTIVE when nothing was there. Never waits.';
 revoke all on function sb_internal._monitor_receive(integer, boolean) from public;
 -- sqlgen:end functions/internal/_monitor_receive.sql
--- sqlgen:begin functions/internal/_move_conversation.sql sha256:e49822bf6c8326418c49c5cf2508c0a3e7c640bb4f77d1a34e6d51a4df38583e
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:c7e1f0d91f5e48dff7bc31479aa87e248ce1ae9a35bf3f8b0b97e10d2ff5e90e
 create or replace function sb_internal._move_conversation(
   caller name,
   conversation_handle uuid,
@@ -4366,6 +4391,7 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
+  perform sb_internal._lock_counter(e.conversation_handle);
   update sb_internal.due as d
      set conversation_group_id = _move_conversation.conversation_group_id
    where d.conversation_handle = e.conversation_handle;
@@ -4534,7 +4560,7 @@ comment on function sb_internal._new_broker(name) is
   'NEW_BROKER behind sb.new_broker. Event notifications stay and begin new dialogs.';
 revoke all on function sb_internal._new_broker(name) from public;
 -- sqlgen:end functions/internal/_new_broker.sql
--- sqlgen:begin functions/internal/_next_catalog_ids.sql sha256:75914a338bf5b40cef260fecc400b060892854d7f634be6995f1c54d1b89a439
+-- sqlgen:begin functions/internal/_next_catalog_ids.sql sha256:e54bf297e364af2675c858b3e1e807d53cc1b32a1dbb297cc7abf618a1712761
 create or replace function sb_internal._next_catalog_ids()
   returns void
   language plpgsql
@@ -4544,13 +4570,20 @@ create or replace function sb_internal._next_catalog_ids()
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('sb_internal.message_type_id', greatest(65535, (select max(t.message_type_id) from sb_internal.message_type as t)) + 1, false);
-  perform setval('sb_internal.service_contract_id', greatest(65535, (select max(c.service_contract_id) from sb_internal.contract as c)) + 1, false);
-  perform setval('sb_internal.queue_id', greatest(65535, (select max(q.queue_id) from sb_internal.queue as q)) + 1, false);
-  perform setval('sb_internal.service_id', greatest(65535, (select max(s.service_id) from sb_internal.service as s)) + 1, false);
-  perform setval('sb_internal.route_id', greatest(65535, (select max(r.route_id) from sb_internal.route as r)) + 1, false);
-  perform setval('sb_internal.priority_id', greatest(65535, (select max(p.priority_id) from sb_internal.conversation_priority as p)) + 1, false);
-  perform setval('sb_internal.event_notification_id', greatest(0, (select max(n.event_notification_id) from sb_internal.event_notification as n)) + 1, false);
+  perform setval('sb_internal.message_type_id', 1 + greatest(65535, (
+    select max(t.message_type_id) from sb_internal.message_type as t)), false);
+  perform setval('sb_internal.service_contract_id', 1 + greatest(65535, (
+    select max(c.service_contract_id) from sb_internal.contract as c)), false);
+  perform setval('sb_internal.queue_id', 1 + greatest(65535, (
+    select max(q.queue_id) from sb_internal.queue as q)), false);
+  perform setval('sb_internal.service_id', 1 + greatest(65535, (
+    select max(s.service_id) from sb_internal.service as s)), false);
+  perform setval('sb_internal.route_id', 1 + greatest(65535, (
+    select max(r.route_id) from sb_internal.route as r)), false);
+  perform setval('sb_internal.priority_id', 1 + greatest(65535, (
+    select max(p.priority_id) from sb_internal.conversation_priority as p)), false);
+  perform setval('sb_internal.event_notification_id', 1 + greatest(0, (
+    select max(n.event_notification_id) from sb_internal.event_notification as n)), false);
 end
 $$;
 comment on function sb_internal._next_catalog_ids() is
@@ -4845,7 +4878,7 @@ comment on function sb_internal._poison_count(integer, boolean) is
   'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are passed over, or counted as if they were to fail. Survives the rollbacks it counts.';
 revoke all on function sb_internal._poison_count(integer, boolean) from public;
 -- sqlgen:end functions/internal/_poison_count.sql
--- sqlgen:begin functions/internal/_poison_disable.sql sha256:3261e3f6acf0ec8284521668eb69934e4c36268ee2d3bd02f4681007ecfade32
+-- sqlgen:begin functions/internal/_poison_disable.sql sha256:44d2644aaef0aad62b2cbc069b6d16337d09125de200a13a4eb73c3d5e9d8a31
 create or replace function sb_internal._poison_disable(queue_id integer)
   returns void
   language plpgsql
@@ -4871,7 +4904,8 @@ begin
    where q.queue_id = _poison_disable.queue_id
   returning q.name into queue_name;
   perform sb_internal._send_event(_poison_disable.queue_id, 'BROKER_QUEUE_DISABLED');
-  perform pg_notify('sb_events', json_build_object('event', 'queue_disabled', 'queue', queue_name)::text);
+  perform pg_notify('sb_events',
+    json_build_object('event', 'queue_disabled', 'queue', queue_name, 'cause', 'poison')::text);
   perform pg_notify('sb_queue_' || _poison_disable.queue_id, '');
 end
 $$;
@@ -5641,7 +5675,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:29ab6b74eed1f9fb7eb7385dde544ec9a3de9bf653d7236edc8cc6b13fd5bc94
+-- sqlgen:begin functions/internal/_receive.sql sha256:9124c9454c4fff8d9d3a932f092f351fd8cd93bf7d44e2e9c8ef9184c0a8e1e9
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5695,7 +5729,7 @@ begin
   end if;
   deadline := case
     when _receive.timeout is null then null
-    when _receive.timeout < interval '0' then 'infinity'
+    when _receive.timeout < interval '0' or _receive.timeout > interval '1000 years' then 'infinity'
     when _receive.timeout > interval '0' then clock_timestamp() + _receive.timeout
   end;
 
@@ -5740,6 +5774,7 @@ begin
         if found then
           begin
             conversation := e.conversation_handle;
+            lowest := -1;
             if e.message_sequence_number >= 64 then
               lowest := coalesce((
                 select c.message_sequence_number
@@ -6302,7 +6337,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:414ddd8beff48ec91a63f3801407a3ae1b7ebbb8209501fee33dbdfa9cb770e4
+-- sqlgen:begin functions/internal/_send.sql sha256:96b2f3fd4255c4377431501013dc24c8d9dd94b3ef800bfddd6196af2e6761c3
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -6334,13 +6369,13 @@ begin
 
   if bodies is not null then
     quantity := cardinality(bodies);
-    if quantity <> 1 then
+    single := bodies[1];
+    if quantity <> 1 or single is null then
+      -- Also one body in an array that does not begin at 1.
       bodies := sb_internal._clean_bodies(bodies);
-    else
       single := bodies[1];
-      if single is null then
-        perform sb_internal._raise('S8433');
-      elsif octet_length(single) > 268435456 then
+    else
+      if octet_length(single) > 268435456 then
         perform sb_internal._raise('S8459', array[octet_length(single)::text]);
       elsif octet_length(single) = 0 then
         -- No body, zero length: all the same to the receiver (R-156).
@@ -6732,8 +6767,9 @@ comment on function sb_internal._set_state(name, uuid, jsonb) is
   'sb.set_state with the callers rights checked.';
 revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
 -- sqlgen:end functions/internal/_set_state.sql
--- sqlgen:begin functions/internal/_settle.sql sha256:187d17ff57f54894a30dd3ab0c2b87ca8a616c53ec5727651bffac1d9347046f
--- no set clause for search_path: the validator runs under the sender's. The setting there is only keeps
+-- sqlgen:begin functions/internal/_settle.sql sha256:78659ebeb1800ca92aea430c025983fd863fa11c5a511060dd27f47f8c8fef70
+-- Deliberately strict: with nothing to settle the call costs nothing.
+-- There is no set clause for search_path: the validator runs under the sender's. The setting there is only keeps
 -- the planner from reading this body at every SEND in order to inline it.
 create or replace function sb_internal._settle(unsettled sb_internal.unsettled)
   returns void
@@ -7113,7 +7149,7 @@ comment on function sb_internal._take(uuid, bigint, boolean) is
   'Takes what a conversation has ready, at most max_messages, in the order of processing: DialogTimer, Error, then by sequence number. The caller holds the group lock.';
 revoke all on function sb_internal._take(uuid, bigint, boolean) from public;
 -- sqlgen:end functions/internal/_take.sql
--- sqlgen:begin functions/internal/_take_group.sql sha256:edb7e610805a3efd4897c46e401d8f51010a6bd2fd4749d8a638958e21c19d3b
+-- sqlgen:begin functions/internal/_take_group.sql sha256:aba756900b9b95934f18e09fe480f715058c757bec65ea7d5387546471d1ab66
 create or replace function sb_internal._take_group(
   queue_id integer,
   group_id uuid,
@@ -7137,7 +7173,14 @@ declare
   last_order bigint;
   taken bigint;
   total bigint := 0;
-  is_found_taken boolean := false;
+  is_small constant boolean := (
+    select count(*) <= 16
+      from (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_group_id = _take_group.group_id
+         limit 17
+      ) as c);
 begin
   foreach level in array _take_group.priority_levels loop
     -- What time has made due in the group,
@@ -7157,22 +7200,55 @@ begin
       end if;
     end loop;
 
-    -- then conversation after conversation, by the oldest message. Rows already taken lie behind last_order.
+    -- then conversation after conversation, by the oldest message. Mostly there are few: each is asked,
+    -- from its cursor on. Of many, the messages are walked, rows already taken lie behind last_order; that
+    -- walk meets every dead row of the group while an old snapshot is held.
     last_order := -1;
     loop
-      select m.conversation_handle, m.queuing_order
-        into candidate
-        from sb_internal.message as m
-       where m.queue_id = _take_group.queue_id
-         and m.priority = level
-         and m.conversation_group_id = _take_group.group_id
-         and m.queuing_order > last_order
-       order by m.queuing_order
-       limit 1;
+      if is_small then
+        select e.conversation_handle, f.queuing_order
+          into candidate
+          from sb_internal.endpoint as e
+         cross join lateral (
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_type_id in (1, 2)
+             limit 1)
+            union all
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_sequence_number >= coalesce((
+                 select c.message_sequence_number
+                   from sb_internal.receive_cursor as c
+                  where c.conversation_handle = e.conversation_handle
+                  order by c.conversation_handle desc, c.message_sequence_number desc
+                  limit 1), -1)
+             order by m.message_sequence_number
+             limit 1)
+         ) as f
+         where e.conversation_group_id = _take_group.group_id
+           and e.priority = level
+           and e.state <> 'DO'
+           and f.queuing_order > last_order
+         order by f.queuing_order
+         limit 1;
+      else
+        select m.conversation_handle, m.queuing_order
+          into candidate
+          from sb_internal.message as m
+         where m.queue_id = _take_group.queue_id
+           and m.priority = level
+           and m.conversation_group_id = _take_group.group_id
+           and m.queuing_order > last_order
+         order by m.queuing_order
+         limit 1;
+      end if;
       exit when not found;
       last_order := candidate.queuing_order;
       -- The group in a message row is a hint; the endpoint knows.
-      continue when not exists (
+      continue when not is_small and not exists (
         select 1
           from sb_internal.endpoint as e
          where e.conversation_handle = candidate.conversation_handle
@@ -7187,9 +7263,9 @@ begin
     end loop;
   end loop;
 
-  -- Messages that arrived during a move carry another group's hint. Rare, so looked for only when the
-  -- group seems empty.
-  if total = 0 then
+  -- Messages that arrived during a move carry another group's hint, which the walk does not see. Rare, so
+  -- looked for only when the group seems empty.
+  if total = 0 and not is_small then
     for candidate in
       select e.conversation_handle
         from sb_internal.endpoint as e
@@ -7242,7 +7318,7 @@ comment on function sb_internal._terminate(uuid, integer, text) is
   'Ends one side on behalf of the broker (service or contract dropped): the peer gets an Error with the code, everything of this side goes. Takes the locks of _lock_conversation.';
 revoke all on function sb_internal._terminate(uuid, integer, text) from public;
 -- sqlgen:end functions/internal/_terminate.sql
--- sqlgen:begin functions/internal/_transmission_status.sql sha256:ac5ac3f5b2487396517e6f2e5770e95ab5ee0021e9fabb9d7b731c8a6fd60f23
+-- sqlgen:begin functions/internal/_transmission_status.sql sha256:fd3b0945a5824202cf4ee17f333a7e579c55dadefa169de0f1e9f3a4b097c157
 create or replace function sb_internal._transmission_status(conversation_handle uuid)
   returns text
   language plpgsql
@@ -7265,9 +7341,14 @@ begin
   then
     return '';
   end if;
-  if sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) = 'ER' then
-    return 'Held: an Error ended the conversation; end it here to drop what waits.';
-  end if;
+  case sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle)
+    when 'ER' then
+      return 'Held: an Error ended the conversation; end it here to drop what waits.';
+    when 'DI' then
+      return 'Held: the other side ended the conversation; end it here to drop what waits.';
+    else
+      null;
+  end case;
   return coalesce(sb_internal._undeliverable(e.far_service, e.far_broker_instance), '');
 end
 $$;
@@ -7464,7 +7545,7 @@ comment on function sb_internal._visible(name, text) is
   'Ids of the objects that a role sees in the views: what it owns or has a right on; services also through their queue, message types through a contract; broker priorities, which nobody owns, only as an admin. One call a query, so that rights are not checked once a row.';
 revoke all on function sb_internal._visible(name, text) from public;
 -- sqlgen:end functions/internal/_visible.sql
--- sqlgen:begin functions/internal/_waiting.sql sha256:e3674e42f45bc3324c94fad31571cd0249fe668cc07ef9dd8e2a880f94e5f928
+-- sqlgen:begin functions/internal/_waiting.sql sha256:323f2bc6442e5ede023a8b833f2072b9cc69c6dd62824431c2941c09fe2d5ced
 create or replace function sb_internal._waiting(
   caller name,
   queue_name text,
@@ -7485,6 +7566,7 @@ begin
     from sb_internal.queue as o
    where o.name = _waiting.queue_name;
   if not found then
+    perform sb_internal._require_name(_waiting.queue_name, 'queue', 128);
     perform sb_internal._raise('S0208', array[_waiting.queue_name]);
   end if;
   if not sb_internal._may(_waiting.caller, q.owner, q.receivers) then
@@ -7807,11 +7889,12 @@ comment on function sb.error_description(bytea) is
   'The description in the body of an Error message, from its Description or Message element, whatever their namespace. NULL when the body is not that of an Error message.';
 revoke all on function sb.error_description(bytea) from public;
 -- sqlgen:end functions/body/error_description.sql
--- sqlgen:begin functions/state/create_state_table.sql sha256:cbb16309070eceef14896ea91ff0ee10268e894b3e33fdbffef0c62a9e89ed53
+-- sqlgen:begin functions/state/create_state_table.sql sha256:05b48acf98a2bb2e1217496f45a7efa61bfb1decadd615b08df251b8a960b716
 create or replace function sb.create_state_table(
   table_name text,
   columns text,
-  drop_on_end boolean default true
+  drop_on_end boolean default true,
+  if_not_exists boolean default false
 )
   returns void
   language sql
@@ -7821,12 +7904,12 @@ create or replace function sb.create_state_table(
 begin atomic
   select sb_internal._open_state_table(current_user, create_state_table.drop_on_end);
   select sb_internal._make_state_table(create_state_table.table_name, create_state_table.columns,
-    create_state_table.drop_on_end);
+    create_state_table.drop_on_end, create_state_table.if_not_exists);
   select sb_internal._close_state_table(current_user, create_state_table.table_name, create_state_table.drop_on_end);
 end;
-comment on function sb.create_state_table(text, text, boolean) is
+comment on function sb.create_state_table(text, text, boolean, boolean) is
   'Creates table_name (an SQL name, optionally qualified and quoted) with the key conversation_group_id and the given further columns, with the caller''s rights and owned by the caller. With drop_on_end the key references the group with on delete cascade, so that a group''s row goes when its last conversation ends. Rights on it are ordinary table rights. Errors: SB002, 42501 and those of create table.';
-revoke all on function sb.create_state_table(text, text, boolean) from public;
+revoke all on function sb.create_state_table(text, text, boolean, boolean) from public;
 -- sqlgen:end functions/state/create_state_table.sql
 -- sqlgen:begin functions/state/drop_state_table.sql sha256:24b8b784e09d6eb200f2208dd6b5428c8b5ab58e8788222123df74f02810b1c5
 create or replace function sb.drop_state_table(table_name text, if_exists boolean default false)
@@ -8038,7 +8121,7 @@ comment on function sb.receive(text, integer, uuid, uuid, interval) is
   'RECEIVE: removes and returns ready messages of one conversation group, in the order in which they must be processed: conversations by priority, within one DialogTimer, Error, then by sequence number (R-175, R-179, R-180). max_messages null: all of the group. The group stays locked to the end of the transaction; groups held by others are skipped. for_conversation or for_group names what to receive from and waits for its lock. timeout: null or zero does not wait for messages, negative waits without limit; a waiting call polls inside the server and holds back vacuum: clients had better LISTEN. Needs receive on the queue. Errors: S0208 queue, S9617 queue disabled, S8426 conversation, S8436 group, 22023 arguments, 42501.';
 revoke all on function sb.receive(text, integer, uuid, uuid, interval) from public;
 -- sqlgen:end functions/verbs/receive.sql
--- sqlgen:begin functions/verbs/send.sql sha256:026d29122a10af0821f0bad4f3f51f975df1724d2f48a1ba6310f6dc001de16c
+-- sqlgen:begin functions/verbs/send.sql sha256:6d938a9a987d9481f20bf8bb74dbdbade192e9e1c0ca88bea9efc91bfef55086
 create or replace function sb.send(conversation_handle uuid, message_type text default 'DEFAULT')
   returns void
   language sql
@@ -8136,7 +8219,7 @@ create or replace function sb.send(
   security invoker
 begin atomic
   select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
-    array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true));
+    array[pg_catalog.convert_to(pg_catalog.textin(pg_catalog.xml_out(send.message_body)), 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, xml) is
   'SEND of xml, stored as its text in UTF-8; see send(uuid, text, bytea).';

@@ -76,11 +76,7 @@ func runDemo(ctx context.Context, cmd *cobra.Command, inputFile string) (err err
 	if err := site.Create(ctx, in); err != nil {
 		return err
 	}
-	drawing, err := demo.NewDrawing(ctx, cmd.OutOrStdout(), site)
-	if err != nil {
-		return err
-	}
-	return demo.Run(ctx, site, in, drawing, demoActivator(cmd, config))
+	return demo.Run(ctx, site, in, cmd.OutOrStdout(), demoActivator(cmd, config))
 }
 
 // demoSite provides a server. What it returns is to be cleaned up.

@@ -69,10 +69,6 @@ func runDev(ctx context.Context, cmd *cobra.Command, dir string, port int) (err 
 	if err != nil {
 		return err
 	}
-	drawing, err := demo.NewDrawing(ctx, out, site)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(out, `
 Connect with
 
@@ -86,8 +82,11 @@ and hand in a report there:
 
 Ctrl-C stops everything; the next start goes on with what is there.
 `, site.URL(site.Owner))
+	drawing, err := demo.NewDrawing(ctx, out, site)
+	if err != nil {
+		return err
+	}
 	drawing.Lifelines()
-	drawing.Start()
 	defer func() { err = errors.Join(err, drawing.Stop()) }()
 	return handlers.Run(ctx)
 }

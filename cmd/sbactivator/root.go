@@ -16,6 +16,8 @@ import (
 
 // commands is every subcommand, in the order of the help text; each has a file of its own.
 var commands = []func() *cobra.Command{
+	newDemoCommand,
+	newDevCommand,
 	newRunCommand,
 	newMigrateCommand,
 	newVersionCommand,

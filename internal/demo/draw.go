@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -40,16 +41,15 @@ type event struct {
 type Drawing struct {
 	out   io.Writer
 	color bool
-	brief bool // only what arrives at an employee, and what time has done
+	brief atomic.Bool // only what arrives at an employee, and what time has done
 
-	conn   *pgx.Conn
 	synced chan string
-	done   chan struct{}
-	err    error
 	stop   context.CancelFunc
+	done   chan struct{}
+	err    error // why it has ended
 }
 
-// NewDrawing begins to listen. Nothing is drawn before Start.
+// NewDrawing draws until Stop. Whoever else writes to out calls Sync first.
 func NewDrawing(ctx context.Context, out io.Writer, site *Site) (*Drawing, error) {
 	conn, err := pgx.Connect(ctx, site.URL(site.Owner))
 	if err != nil {
@@ -59,36 +59,40 @@ func NewDrawing(ctx context.Context, out io.Writer, site *Site) (*Drawing, error
 		closeConn(conn)
 		return nil, err
 	}
-	return &Drawing{out: out, color: isColorTerminal(out), conn: conn, synced: make(chan string, 1), done: make(chan struct{})}, nil
-}
-
-// Start draws until Stop. Whoever else writes to the output calls Sync first.
-func (d *Drawing) Start() {
-	var ctx context.Context
-	ctx, d.stop = context.WithCancel(context.Background())
+	d := &Drawing{out: out, color: isColorTerminal(out), synced: make(chan string, 1), done: make(chan struct{})}
+	// Not ctx: what happens while everything ends is drawn too.
+	drawing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d.stop = stop
 	go func() {
 		defer close(d.done)
-		defer closeConn(d.conn)
-		for {
-			n, err := d.conn.WaitForNotification(ctx)
-			if err != nil {
-				if ctx.Err() == nil {
-					d.err = fmt.Errorf("drawing: %w", err)
-				}
-				return
-			}
-			var e event
-			if err := json.Unmarshal([]byte(n.Payload), &e); err != nil {
-				d.err = fmt.Errorf("drawing: %w", err)
-				return
-			}
-			if e.From == "" {
-				d.synced <- e.Message
-			} else if !d.brief || e.To == "employee" || e.Message == "DialogTimer" {
-				fmt.Fprintln(d.out, d.line(e))
-			}
+		defer closeConn(conn)
+		if err := d.draw(drawing, conn); drawing.Err() == nil {
+			d.err = fmt.Errorf("drawing: %w", err)
 		}
 	}()
+	return d, nil
+}
+
+func (d *Drawing) draw(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		var e event
+		if err := json.Unmarshal([]byte(n.Payload), &e); err != nil {
+			return err
+		}
+		if e.From == "" {
+			select {
+			case d.synced <- e.Message:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		} else if !d.brief.Load() || e.To == "employee" || e.Message == "DialogTimer" {
+			fmt.Fprintln(d.out, d.line(e))
+		}
+	}
 }
 
 // Stop ends the drawing and returns what has gone wrong with it.

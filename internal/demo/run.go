@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -25,37 +26,35 @@ type play struct {
 	owner   *pgx.Conn
 	broker  *sbroker.Broker // of the owner
 	sent    map[sbroker.GroupID]Report
-	number  int // of the scene
+	scenes  int // begun so far
 }
 
-// Run plays the scenes, prints what they have left behind, and checks it: an error says what does not add up. The
-// site must have been created.
-func Run(ctx context.Context, site *Site, in *Input, d *Drawing, config activator.Config) (err error) {
+// Run plays the scenes and draws them to out, prints what they have left behind, and checks it: an error says what does
+// not add up. The site must have been created.
+func Run(ctx context.Context, site *Site, in *Input, out io.Writer, config activator.Config) (err error) {
 	owner, err := pgx.Connect(ctx, site.URL(site.Owner))
 	if err != nil {
 		return err
 	}
 	defer closeConn(owner)
-	p := &play{
-		site: site, in: in, drawing: d, owner: owner, broker: sbroker.New(owner), sent: map[sbroker.GroupID]Report{},
-	}
 	handlers, err := site.NewActivator(config)
 	if err != nil {
 		return err
 	}
-	d.Start()
-	defer func() { err = errors.Join(err, d.Stop()) }()
+	drawing, err := NewDrawing(ctx, out, site)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drawing.Stop()) }()
+	p := &play{
+		site: site, in: in, drawing: drawing, owner: owner, broker: sbroker.New(owner), sent: map[sbroker.GroupID]Report{},
+	}
 
 	// The employee of the first scene has left before anything that could answer is there.
-	if err := p.scene(ctx, sceneGood, "A report within the limit; its sender does not wait for the answer"); err != nil {
+	if err := p.askAndLeave(ctx); err != nil {
 		return err
 	}
-	if err := p.handIn(ctx, sceneGood); err != nil {
-		return err
-	}
-	if err := p.sayWhoIsConnected(ctx); err != nil {
-		return err
-	}
+	drawing.Say("the activator starts")
 	running, abort := context.WithCancelCause(ctx)
 	done := make(chan error, 1)
 	go func() {
@@ -67,59 +66,48 @@ func Run(ctx context.Context, site *Site, in *Input, d *Drawing, config activato
 		abort(nil)
 		err = errors.Join(err, <-done)
 	}()
-	d.Say("the activator starts")
-	return p.go_(running)
+	for _, scene := range []func(context.Context) error{
+		p.settle, p.unknownCostCenter, p.slowApprover, p.stopAndStart, p.allOthers, p.summary,
+	} {
+		if err := scene(running); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// go_ plays everything that needs the activator.
-func (p *play) go_(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil {
+func (p *play) askAndLeave(ctx context.Context) error {
+	p.begin("A report within the limit; its sender does not wait for the answer")
+	if err := p.handIn(ctx, sceneGood); err != nil {
 		return err
 	}
+	return p.sayWhoIsConnected(ctx)
+}
 
-	if err := p.scene(ctx, sceneUnknown, "An unknown cost center: the expense service ends the dialog with an error"); err != nil {
-		return err
-	}
+func (p *play) unknownCostCenter(ctx context.Context) error {
+	p.begin("An unknown cost center: the expense service ends the dialog with an error")
 	if err := p.handInAndSettle(ctx, sceneUnknown); err != nil {
 		return err
 	}
-	if err := p.showErrorMessage(ctx); err != nil {
-		return err
-	}
-
-	if err := p.scene(ctx, sceneSlow, "Over the limit, and the approver is slow: a timer chases him"); err != nil {
-		return err
-	}
-	if err := p.handInAndSettle(ctx, sceneSlow); err != nil {
-		return err
-	}
-
-	if err := p.scene(ctx, sceneStopped, "ExpenseQueue is stopped, and started again"); err != nil {
-		return err
-	}
-	if err := p.stopAndStart(ctx); err != nil {
-		return err
-	}
-
-	if err := p.scene(ctx, sceneOthers, "Everything else at once (only answers and timers are drawn)"); err != nil {
-		return err
-	}
-	p.drawing.brief = true
-	if err := p.handInAndSettle(ctx, sceneOthers); err != nil {
-		return err
-	}
-	return p.summary(ctx)
+	return p.showErrorMessage(ctx)
 }
 
-// scene draws a heading.
-func (p *play) scene(ctx context.Context, _ string, title string) error {
-	if err := p.drawing.Sync(ctx, p.owner); err != nil {
-		return err
-	}
-	p.number++
-	fmt.Fprintf(p.drawing.out, "\n%s\n", p.drawing.paint(bold, fmt.Sprintf("%d. %s", p.number, title)))
+func (p *play) slowApprover(ctx context.Context) error {
+	p.begin("Over the limit, and the approver is slow: a timer chases him")
+	return p.handInAndSettle(ctx, sceneSlow)
+}
+
+func (p *play) allOthers(ctx context.Context) error {
+	p.begin("Everything else at once; only answers and timers are drawn")
+	p.drawing.brief.Store(true)
+	return p.handInAndSettle(ctx, sceneOthers)
+}
+
+// begin draws a heading.
+func (p *play) begin(title string) {
+	p.scenes++
+	fmt.Fprintf(p.drawing.out, "\n%s\n", p.drawing.paint(bold, fmt.Sprintf("%d. %s", p.scenes, title)))
 	p.drawing.Lifelines()
-	return nil
 }
 
 // handIn connects as the employee, hands in the reports of a scene, each in a transaction of its own, and leaves.
@@ -233,6 +221,7 @@ select s.error_message from employee.submission as s where s.outcome = 'failed' 
 
 // stopAndStart stops the queue, hands reports in, and starts it when the lifetimes among them have passed.
 func (p *play) stopAndStart(ctx context.Context) error {
+	p.begin("ExpenseQueue is stopped, and started again")
 	if err := p.broker.AlterQueue(ctx, "ExpenseQueue", sbroker.QueueChanges{Enabled: new(false)}); err != nil {
 		return err
 	}

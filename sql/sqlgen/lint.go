@@ -120,7 +120,7 @@ func (l *linter) functions(file string, s source, statements []statement) {
 		switch {
 		case m != nil:
 			created++
-			l.header(file, m[1], m[2], st, unpinnedRE.MatchString(s.text))
+			l.header(file, m[1], m[2], st, unpinnedRE.MatchString(s.text), strictRE.MatchString(s.text))
 			if m[2] != schema || m[3] != want {
 				l.add(file, st.line, "%s.%s does not belong here: this file is for %s.%s", m[2], m[3], schema, want)
 			}
@@ -190,6 +190,9 @@ var clauses = []clause{
 // unpinnedRE is how the comment of an invoker step that calls user code excuses it from set search_path.
 var unpinnedRE = regexp.MustCompile(`(?m)^--.*\bno set clause`)
 
+// strictRE is how the comment of a volatile function says that it is strict on purpose.
+var strictRE = regexp.MustCompile(`(?m)^--.*\bstrict\b`)
+
 // setRE is what may stand between security and the body, bodyRE where the body begins.
 var (
 	setRE  = regexp.MustCompile(`^(set|cost|rows|strict|leakproof|called on null input|returns null on null input|support)\b`)
@@ -197,7 +200,7 @@ var (
 )
 
 // header checks one create statement: returns, language, volatility, parallel, security, set, body.
-func (l *linter) header(file, kind, schema string, st statement, unpinned bool) {
+func (l *linter) header(file, kind, schema string, st statement, unpinned, mayBeStrict bool) {
 	next := 0
 	var rest []string // after security, before the body
 	language, volatility, security := "", "", ""
@@ -243,7 +246,7 @@ lines:
 		}
 	}
 	strict := slices.Contains(rest, "strict") || slices.Contains(rest, "returns null on null input")
-	if strict && volatility == "volatile" {
+	if strict && volatility == "volatile" && !mayBeStrict {
 		l.add(file, st.line, "no strict on anything with side effects")
 	}
 	const path = "set search_path = pg_catalog, pg_temp"

@@ -21,16 +21,10 @@ declare
   expires timestamptz;
   instance text := _begin_dialog.broker_instance;
 begin
-  if _begin_dialog.from_service is null or _begin_dialog.from_service = '' then
-    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
-  end if;
   if _begin_dialog.to_service is null or _begin_dialog.to_service = ''
     or char_length(_begin_dialog.to_service) > 256
   then
     perform sb_internal._require_name(_begin_dialog.to_service, 'service', 256);
-  end if;
-  if _begin_dialog.on_contract is null or _begin_dialog.on_contract = '' then
-    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
   end if;
   if char_length(instance) > 128 then
     perform sb_internal._raise('S8413');
@@ -56,6 +50,7 @@ begin
     left join sb_internal.queue as q on q.queue_id = s.queue_id
     left join sb_internal.contract as k on k.name = _begin_dialog.on_contract;
   if c.service_id is null then
+    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
     perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
   end if;
   if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
@@ -65,6 +60,7 @@ begin
       || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
   end if;
   if c.service_contract_id is null then
+    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
     perform sb_internal._raise('S8425', array[_begin_dialog.on_contract]);
   end if;
   -- The system's own contracts, DEFAULT among them, are for everybody.

@@ -80,7 +80,7 @@ begin
   end loop;
 
   if moved > 0 then
-    perform sb_internal._wake(target.queue_id);
+    perform sb_internal._arrived(target.queue_id);
   end if;
   if not exists (
     select 1

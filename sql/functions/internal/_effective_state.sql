@@ -33,9 +33,9 @@ begin
   elsif _effective_state.is_initiator
     and not exists (
       select 1
-        from sb_internal.endpoint as e
-       where e.conversation_handle = _effective_state.conversation_handle
-         and e.has_sent)
+        from sb_internal.send_counter as c
+       where c.conversation_handle = _effective_state.conversation_handle
+         and c.message_sequence_number >= 0)
   then
     return 'SO';
   end if;

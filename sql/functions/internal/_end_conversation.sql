@@ -75,7 +75,7 @@ begin
            limit 1)
     into last_sequence;
 
-  select p.conversation_group_id, p.priority, p.state, q.queue_id, q.has_activation_event,
+  select p.conversation_group_id, p.priority, p.state, q.queue_id,
          b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id) as is_on,
          exists (
            select 1
@@ -106,10 +106,7 @@ begin
       case when body is null then coalesce(last_sequence + 1, 0) else -1 end, sb_internal._now(),
       target.queue_id, case when body is null then 2 else 1 end, e.peer_handle,
       target.conversation_group_id, target.priority, body);
-    perform sb_internal._wake(target.queue_id);
-    if target.has_activation_event then
-      perform sb_internal._monitor_arrival(target.queue_id);
-    end if;
+    perform sb_internal._arrived(target.queue_id);
   end if;
   perform sb_internal._forget(e, false);
 end

@@ -20,7 +20,7 @@ begin
     join sb_internal.service as s on s.service_id = e.service_id
    where e.conversation_handle = _error_endpoint.conversation_handle
      and e.state <> 'DO';
-  perform sb_internal._wake(s.queue_id)
+  perform sb_internal._arrived(s.queue_id)
      from sb_internal.endpoint as e
      join sb_internal.service as s on s.service_id = e.service_id
     where e.conversation_handle = _error_endpoint.conversation_handle;

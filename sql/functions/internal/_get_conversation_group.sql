@@ -18,18 +18,18 @@ declare
   nap double precision := 0.005;
   held uuid;
 begin
-  if _get_conversation_group.queue_name is null or _get_conversation_group.queue_name = '' then
-    perform sb_internal._require_name(_get_conversation_group.queue_name, 'queue', 128);
-  end if;
   select o.queue_id
     into q
     from sb_internal.queue as o
    where o.name = _get_conversation_group.queue_name;
   if not found then
+    perform sb_internal._require_name(_get_conversation_group.queue_name, 'queue', 128);
     perform sb_internal._raise('S0208', array[_get_conversation_group.queue_name]);
   end if;
   deadline := case
-    when _get_conversation_group.timeout < interval '0' then 'infinity'
+    when _get_conversation_group.timeout < interval '0'
+      or _get_conversation_group.timeout > interval '1000 years'
+    then 'infinity'
     when _get_conversation_group.timeout > interval '0' then sb_internal._now() + _get_conversation_group.timeout
   end;
   loop

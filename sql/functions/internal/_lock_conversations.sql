@@ -14,10 +14,12 @@ as $$
 declare
   own_timeout text := current_setting('lock_timeout');
   insist_at timestamptz := clock_timestamp() + interval '5 seconds';
+  is_polite boolean;
   handles uuid[];
 begin
   loop
-    perform set_config('lock_timeout', case when clock_timestamp() < insist_at then '50ms' else own_timeout end, true);
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
       for pass in 1..2 loop
         perform 1
@@ -57,7 +59,7 @@ begin
       return coalesce(handles, '{}');
     exception
       when lock_not_available then
-        if current_setting('lock_timeout') <> '50ms' then
+        if not is_polite then
           raise;
         end if;
       when deadlock_detected then

@@ -32,10 +32,15 @@ begin
   perform sb_internal._monitor_arrival(q.queue_id)
      from sb_internal.queue as q
     where q.has_activation_event
-      and exists (
+      and (exists (
         select 1
           from sb_internal.message as m
-         where m.queue_id = q.queue_id);
+         where m.queue_id = q.queue_id)
+      or exists (
+        select 1
+          from sb_internal.due as d
+         where d.queue_id = q.queue_id
+           and d.due_at <= sb_internal._now()));
   perform sb_internal._prune_roles();
 end
 $$;

@@ -2,7 +2,8 @@
 create or replace function sb_internal._make_state_table(
   table_name text,
   columns text,
-  drop_on_end boolean
+  drop_on_end boolean,
+  if_not_exists boolean
 )
   returns void
   language plpgsql
@@ -20,7 +21,8 @@ begin
   select pg_catalog.string_agg(pg_catalog.quote_ident(p.part), '.' order by p.ordinality)
     into target
     from pg_catalog.unnest(pg_catalog.parse_ident(_make_state_table.table_name)) with ordinality as p (part, ordinality);
-  execute 'create table ' operator(pg_catalog.||) target
+  execute 'create table ' operator(pg_catalog.||) case when _make_state_table.if_not_exists
+      then 'if not exists ' else '' end operator(pg_catalog.||) target
     operator(pg_catalog.||) ' (conversation_group_id uuid primary key'
     operator(pg_catalog.||) case when _make_state_table.drop_on_end
       then ' references sb.conversation_group (conversation_group_id) on delete cascade' else '' end
@@ -29,6 +31,6 @@ begin
     operator(pg_catalog.||) ')';
 end
 $$;
-comment on function sb_internal._make_state_table(text, text, boolean) is
+comment on function sb_internal._make_state_table(text, text, boolean, boolean) is
   'Second step of create_state_table: creates the table with the rights and the search path of the caller.';
-revoke all on function sb_internal._make_state_table(text, text, boolean) from public;
+revoke all on function sb_internal._make_state_table(text, text, boolean, boolean) from public;

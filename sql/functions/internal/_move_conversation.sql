@@ -81,6 +81,7 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
+  perform sb_internal._lock_counter(e.conversation_handle);
   update sb_internal.due as d
      set conversation_group_id = _move_conversation.conversation_group_id
    where d.conversation_handle = e.conversation_handle;

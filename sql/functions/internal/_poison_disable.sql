@@ -23,7 +23,8 @@ begin
    where q.queue_id = _poison_disable.queue_id
   returning q.name into queue_name;
   perform sb_internal._send_event(_poison_disable.queue_id, 'BROKER_QUEUE_DISABLED');
-  perform pg_notify('sb_events', json_build_object('event', 'queue_disabled', 'queue', queue_name)::text);
+  perform pg_notify('sb_events',
+    json_build_object('event', 'queue_disabled', 'queue', queue_name, 'cause', 'poison')::text);
   perform pg_notify('sb_queue_' || _poison_disable.queue_id, '');
 end
 $$;

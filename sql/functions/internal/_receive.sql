@@ -51,7 +51,7 @@ begin
   end if;
   deadline := case
     when _receive.timeout is null then null
-    when _receive.timeout < interval '0' then 'infinity'
+    when _receive.timeout < interval '0' or _receive.timeout > interval '1000 years' then 'infinity'
     when _receive.timeout > interval '0' then clock_timestamp() + _receive.timeout
   end;
 
@@ -96,6 +96,7 @@ begin
         if found then
           begin
             conversation := e.conversation_handle;
+            lowest := -1;
             if e.message_sequence_number >= 64 then
               lowest := coalesce((
                 select c.message_sequence_number

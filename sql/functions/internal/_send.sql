@@ -29,13 +29,13 @@ begin
 
   if bodies is not null then
     quantity := cardinality(bodies);
-    if quantity <> 1 then
+    single := bodies[1];
+    if quantity <> 1 or single is null then
+      -- Also one body in an array that does not begin at 1.
       bodies := sb_internal._clean_bodies(bodies);
-    else
       single := bodies[1];
-      if single is null then
-        perform sb_internal._raise('S8433');
-      elsif octet_length(single) > 268435456 then
+    else
+      if octet_length(single) > 268435456 then
         perform sb_internal._raise('S8459', array[octet_length(single)::text]);
       elsif octet_length(single) = 0 then
         -- No body, zero length: all the same to the receiver (R-156).

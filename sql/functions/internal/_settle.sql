@@ -1,4 +1,5 @@
--- no set clause for search_path: the validator runs under the sender's. The setting there is only keeps
+-- Deliberately strict: with nothing to settle the call costs nothing.
+-- There is no set clause for search_path: the validator runs under the sender's. The setting there is only keeps
 -- the planner from reading this body at every SEND in order to inline it.
 create or replace function sb_internal._settle(unsettled sb_internal.unsettled)
   returns void

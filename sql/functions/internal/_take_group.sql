@@ -21,7 +21,14 @@ declare
   last_order bigint;
   taken bigint;
   total bigint := 0;
-  is_found_taken boolean := false;
+  is_small constant boolean := (
+    select count(*) <= 16
+      from (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_group_id = _take_group.group_id
+         limit 17
+      ) as c);
 begin
   foreach level in array _take_group.priority_levels loop
     -- What time has made due in the group,
@@ -41,22 +48,55 @@ begin
       end if;
     end loop;
 
-    -- then conversation after conversation, by the oldest message. Rows already taken lie behind last_order.
+    -- then conversation after conversation, by the oldest message. Mostly there are few: each is asked,
+    -- from its cursor on. Of many, the messages are walked, rows already taken lie behind last_order; that
+    -- walk meets every dead row of the group while an old snapshot is held.
     last_order := -1;
     loop
-      select m.conversation_handle, m.queuing_order
-        into candidate
-        from sb_internal.message as m
-       where m.queue_id = _take_group.queue_id
-         and m.priority = level
-         and m.conversation_group_id = _take_group.group_id
-         and m.queuing_order > last_order
-       order by m.queuing_order
-       limit 1;
+      if is_small then
+        select e.conversation_handle, f.queuing_order
+          into candidate
+          from sb_internal.endpoint as e
+         cross join lateral (
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_type_id in (1, 2)
+             limit 1)
+            union all
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_sequence_number >= coalesce((
+                 select c.message_sequence_number
+                   from sb_internal.receive_cursor as c
+                  where c.conversation_handle = e.conversation_handle
+                  order by c.conversation_handle desc, c.message_sequence_number desc
+                  limit 1), -1)
+             order by m.message_sequence_number
+             limit 1)
+         ) as f
+         where e.conversation_group_id = _take_group.group_id
+           and e.priority = level
+           and e.state <> 'DO'
+           and f.queuing_order > last_order
+         order by f.queuing_order
+         limit 1;
+      else
+        select m.conversation_handle, m.queuing_order
+          into candidate
+          from sb_internal.message as m
+         where m.queue_id = _take_group.queue_id
+           and m.priority = level
+           and m.conversation_group_id = _take_group.group_id
+           and m.queuing_order > last_order
+         order by m.queuing_order
+         limit 1;
+      end if;
       exit when not found;
       last_order := candidate.queuing_order;
       -- The group in a message row is a hint; the endpoint knows.
-      continue when not exists (
+      continue when not is_small and not exists (
         select 1
           from sb_internal.endpoint as e
          where e.conversation_handle = candidate.conversation_handle
@@ -71,9 +111,9 @@ begin
     end loop;
   end loop;
 
-  -- Messages that arrived during a move carry another group's hint. Rare, so looked for only when the
-  -- group seems empty.
-  if total = 0 then
+  -- Messages that arrived during a move carry another group's hint, which the walk does not see. Rare, so
+  -- looked for only when the group seems empty.
+  if total = 0 and not is_small then
     for candidate in
       select e.conversation_handle
         from sb_internal.endpoint as e

@@ -20,9 +20,14 @@ begin
   then
     return '';
   end if;
-  if sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) = 'ER' then
-    return 'Held: an Error ended the conversation; end it here to drop what waits.';
-  end if;
+  case sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle)
+    when 'ER' then
+      return 'Held: an Error ended the conversation; end it here to drop what waits.';
+    when 'DI' then
+      return 'Held: the other side ended the conversation; end it here to drop what waits.';
+    else
+      null;
+  end case;
   return coalesce(sb_internal._undeliverable(e.far_service, e.far_broker_instance), '');
 end
 $$;

@@ -18,6 +18,7 @@ begin
     from sb_internal.queue as o
    where o.name = _waiting.queue_name;
   if not found then
+    perform sb_internal._require_name(_waiting.queue_name, 'queue', 128);
     perform sb_internal._raise('S0208', array[_waiting.queue_name]);
   end if;
   if not sb_internal._may(_waiting.caller, q.owner, q.receivers) then

@@ -95,7 +95,7 @@ create or replace function sb.send(
   security invoker
 begin atomic
   select sb_internal._settle(sb_internal._send(current_user, send.conversation_handle, send.message_type,
-    array[pg_catalog.convert_to(pg_catalog.format('%s', send.message_body), 'UTF8')], true));
+    array[pg_catalog.convert_to(pg_catalog.textin(pg_catalog.xml_out(send.message_body)), 'UTF8')], true));
 end;
 comment on function sb.send(uuid, text, xml) is
   'SEND of xml, stored as its text in UTF-8; see send(uuid, text, bytea).';
