@@ -271,7 +271,7 @@ create table sb_internal.endpoint (
   service_contract_id integer not null,
   priority smallint not null,
   is_initiator boolean not null,
-  has_sent boolean not null default false,
+  has_counter boolean not null default false,
   state text not null default 'CO',
   far_service text collate "C" not null,
   far_broker_instance text collate "C",
@@ -283,8 +283,8 @@ comment on table sb_internal.endpoint is
   'One row per side of a dialog. Kept static: what changes with each message lives in send_counter and receive_cursor.';
 comment on column sb_internal.endpoint.state is
   'As this side itself wrote it. DI and ER may also follow from a message in the queue or the clock: ask _effective_state.';
-comment on column sb_internal.endpoint.has_sent is
-  'Written by the first SEND, with the row in send_counter. SO is CO of an initiator that has sent nothing. The update also makes a repeatable read transaction fail (40001) that would count from zero again.';
+comment on column sb_internal.endpoint.has_counter is
+  'The side has its row in send_counter: an initiator from the start, a target from its first SEND. Writing it makes a repeatable read transaction that cannot see the row fail (40001) instead of counting from zero again.';
 comment on column sb_internal.endpoint.peer_handle is
   'The other side''s handle, fixed when the dialog begins. The initiator''s handle is the conversation_id.';
 comment on column sb_internal.endpoint.conversation_group_id is
@@ -300,7 +300,7 @@ create table sb_internal.send_counter (
   constraint send_counter_pkey primary key (conversation_handle, message_sequence_number)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 comment on table sb_internal.send_counter is
-  'Last sequence number a side has used; absent while it has sent nothing. The row SEND locks. The number is in the index on purpose: read from its top end, the current row is found at once however many dead versions an old snapshot keeps.';
+  'Last sequence number a side has used, -1 for none. The row SEND locks. The number is in the index on purpose: read from its top end, the current row is found at once however many dead versions an old snapshot keeps.';
 
 comment on column sb_internal.send_counter.is_waiting is
   'This side has rows in the transmission queue: later sends queue up behind them. Here, because SEND may not lock the endpoint after the counter.';

@@ -139,7 +139,7 @@ comment on function sb_internal._advance_cursor(uuid, bigint, bigint) is
   'Moves the receive cursor of a conversation on; previous: where it was, anything when there was none. The caller holds the group lock.';
 revoke all on function sb_internal._advance_cursor(uuid, bigint, bigint) from public;
 -- sqlgen:end functions/internal/_advance_cursor.sql
--- sqlgen:begin functions/internal/_advance_hint.sql sha256:faf21131493a430b5edbca730b5b97dfe2722a94200afb354d097a372578c951
+-- sqlgen:begin functions/internal/_advance_hint.sql sha256:dc735cd2788b50e617b19c54c748f14d3fe1c48034327775336dddb85873b00f
 create or replace function sb_internal._advance_hint(
   queue_id integer,
   level smallint,
@@ -157,7 +157,7 @@ declare
   hint bigint := coalesce(pg_sequence_last_value(cell), 0);
 begin
   -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
-  if _advance_hint.found_at > hint + 128 or _advance_hint.found_at < hint then
+  if _advance_hint.found_at - 128 > hint or _advance_hint.found_at < hint then
     perform setval(cell, _advance_hint.found_at);
   end if;
 end
@@ -595,7 +595,7 @@ comment on function sb_internal._arrived(integer) is
   'What follows the arrival of messages in a queue: waiters are notified, a watching QUEUE_ACTIVATION notification gets its event.';
 revoke all on function sb_internal._arrived(integer) from public;
 -- sqlgen:end functions/internal/_arrived.sql
--- sqlgen:begin functions/internal/_begin.sql sha256:4fea4f9ce071992b234f8782b0c40248473682e6e382f6f6bdfa703be676c60d
+-- sqlgen:begin functions/internal/_begin.sql sha256:fb0ceb2c2b5e58d748cc0e1cea973df03de20874e2ae0257ad16cf06924608d7
 create or replace function sb_internal._begin(
   service_id integer,
   service_contract_id integer,
@@ -621,7 +621,9 @@ begin
   end if;
   perform sb_internal._create_endpoint(handle, gen_random_uuid(), coalesce(_begin.conversation_group_id, handle),
     _begin.service_id, _begin.service_contract_id, true, _begin.far_service, _begin.far_broker_instance,
-    _begin.lifetime);
+    _begin.lifetime, cardinality(b.priority_levels) > 1)
+     from sb_internal.broker as b
+    where b.singleton;
   return handle;
 end
 $$;
@@ -629,7 +631,7 @@ comment on function sb_internal._begin(integer, integer, text, text, uuid, times
   'Creates the initiator side of a dialog, state SO; rights and arguments are checked by the caller. conversation_group_id: a group that the caller has locked, or null for a new one.';
 revoke all on function sb_internal._begin(integer, integer, text, text, uuid, timestamptz) from public;
 -- sqlgen:end functions/internal/_begin.sql
--- sqlgen:begin functions/internal/_begin_conversation_timer.sql sha256:20be8c3d821a13b3734eb3dccbb7e8378cc130acb72b3c528f8193ba9446c8f1
+-- sqlgen:begin functions/internal/_begin_conversation_timer.sql sha256:9953e975b6ffd60c1fc1fdefc4a1803e83674b0add6b089892fec78b6843551b
 create or replace function sb_internal._begin_conversation_timer(
   caller name,
   conversation_handle uuid,
@@ -653,7 +655,7 @@ begin
   if extract(epoch from _begin_conversation_timer.timeout) > 2147483647 then
     perform sb_internal._raise('22023', array['timeout may be at most 2147483647 seconds']);
   end if;
-  e := sb_internal._lock_conversation(_begin_conversation_timer.conversation_handle);
+  e := sb_internal._hold_conversation(_begin_conversation_timer.conversation_handle);
   perform sb_internal._may_use_conversation(_begin_conversation_timer.caller, e, 'set a timer on');
   if e.state = 'DO' then
     perform sb_internal._raise('S8458', array[e.conversation_handle::text, e.state]);
@@ -783,7 +785,7 @@ comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid
   'BEGIN DIALOG behind sb.begin_dialog.';
 revoke all on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_dialog.sql
--- sqlgen:begin functions/internal/_cancel_conversation_timer.sql sha256:d38870b163b198b923885afe62f78f032797981dd9b19db6697aee812417a970
+-- sqlgen:begin functions/internal/_cancel_conversation_timer.sql sha256:438336479db8a0071e16e5eb140d3584044ac16d2f730b495594c35ae9277aa2
 create or replace function sb_internal._cancel_conversation_timer(caller name, conversation_handle uuid)
   returns void
   language plpgsql
@@ -793,9 +795,12 @@ create or replace function sb_internal._cancel_conversation_timer(caller name, c
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  e sb_internal.endpoint := sb_internal._lock_conversation(_cancel_conversation_timer.conversation_handle);
+  e sb_internal.endpoint := sb_internal._hold_conversation(_cancel_conversation_timer.conversation_handle);
 begin
   perform sb_internal._may_use_conversation(_cancel_conversation_timer.caller, e, 'cancel the timer of');
+  if e.state = 'DO' then
+    perform sb_internal._raise('S8458', array[e.conversation_handle::text, e.state]);
+  end if;
   delete from sb_internal.due as d
    where d.conversation_handle = e.conversation_handle
      and not d.is_lifetime;
@@ -1203,7 +1208,7 @@ comment on function sb_internal._create_contract(name, text, text[], text[], tex
   'CREATE CONTRACT behind sb.create_contract.';
 revoke all on function sb_internal._create_contract(name, text, text[], text[], text[], boolean) from public;
 -- sqlgen:end functions/internal/_create_contract.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:958d6b0eff9af7083592db966a8df511d4705328ae6946ea5815f734ea05317e
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:5c9029fdecad1bc59558844730a7aa42ecd0eb210b4e7a88190d48bd8b801393
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -1213,7 +1218,8 @@ create or replace function sb_internal._create_endpoint(
   is_initiator boolean,
   far_service text,
   far_broker_instance text,
-  lifetime timestamptz
+  lifetime timestamptz,
+  has_priorities boolean
 )
   returns smallint
   language plpgsql
@@ -1225,16 +1231,21 @@ as $$
 declare
   own_priority smallint := 5;
 begin
-  if (select array_length(b.priority_levels, 1) > 1 from sb_internal.broker as b where b.singleton) then
+  if _create_endpoint.has_priorities then
     own_priority := sb_internal._priority(_create_endpoint.service_contract_id, _create_endpoint.service_id,
       _create_endpoint.far_service);
   end if;
   insert into sb_internal.endpoint (conversation_handle, peer_handle, conversation_group_id, lifetime,
-    service_id, service_contract_id, priority, is_initiator, far_service, far_broker_instance)
+    service_id, service_contract_id, priority, is_initiator, has_counter, far_service, far_broker_instance)
   values (_create_endpoint.conversation_handle, _create_endpoint.peer_handle,
     _create_endpoint.conversation_group_id, _create_endpoint.lifetime, _create_endpoint.service_id,
     _create_endpoint.service_contract_id, own_priority, _create_endpoint.is_initiator,
+    _create_endpoint.is_initiator,
     _create_endpoint.far_service, _create_endpoint.far_broker_instance);
+  if _create_endpoint.is_initiator then
+    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+    values (_create_endpoint.conversation_handle, -1);
+  end if;
   if _create_endpoint.lifetime is not null then
     insert into sb_internal.due (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
     select _create_endpoint.conversation_handle, true, _create_endpoint.conversation_group_id, s.queue_id,
@@ -1245,9 +1256,9 @@ begin
   return own_priority;
 end
 $$;
-comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz) is
-  'Inserts an endpoint and, with a lifetime, its due row; fixes the priority (R-100) and returns it.';
-revoke all on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz) from public;
+comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) is
+  'Inserts an endpoint, an initiator''s counter row and, with a lifetime, the due row; fixes the priority (R-100) and returns it. has_priorities: the broker knows more levels than the default.';
+revoke all on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
 -- sqlgen:end functions/internal/_create_endpoint.sql
 -- sqlgen:begin functions/internal/_create_event_notification.sql sha256:d9ed75daed80bca8b107e1d484775ea7ebf81a3ae25e66a58b47afe56c9ca78a
 create or replace function sb_internal._create_event_notification(
@@ -1512,9 +1523,15 @@ comment on function sb_internal._create_service(name, text, text, text[], boolea
   'CREATE SERVICE behind sb.create_service.';
 revoke all on function sb_internal._create_service(name, text, text, text[], boolean) from public;
 -- sqlgen:end functions/internal/_create_service.sql
--- sqlgen:begin functions/internal/_create_target.sql sha256:6b1cc78256f66b36bf7139d03007c539fda44647268c813bdef8dcffa3155b49
-create or replace function sb_internal._create_target(e sb_internal.endpoint)
-  returns text
+-- sqlgen:begin functions/internal/_create_target.sql sha256:607acd0b5c4672c0eac1e0a087450c6008171320912489abe40209834b799f71
+create or replace function sb_internal._create_target(
+  e sb_internal.endpoint,
+  out outcome text,
+  out queue_id integer,
+  out priority smallint,
+  out has_activation_event boolean
+)
+  returns record
   language plpgsql
   volatile
   parallel unsafe
@@ -1523,64 +1540,67 @@ create or replace function sb_internal._create_target(e sb_internal.endpoint)
 as $$
 declare
   target record;
-  own text;
 begin
+  outcome := 'wait';
   if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
-    return 'wait';
+    return;
   end if;
   -- The lock that the endpoint's foreign key takes anyway, taken first: a service being dropped is
   -- then simply missing.
-  select s.service_id, s.queue_id, s.owner, s.senders
+  select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
+         t.is_poison_watched, t.has_activation_event,
+         exists (
+           select 1
+             from sb_internal.service_contract as a
+            where a.service_id = s.service_id
+              and a.service_contract_id = e.service_contract_id) as is_accepted,
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
     into target
     from sb_internal.service as s
+    join sb_internal.service_status as t on t.service_id = s.service_id
+    join sb_internal.service as o on o.service_id = e.service_id
+   cross join sb_internal.broker as b
    where s.name = e.far_service
-     for key share;
+     and b.singleton
+     for key share of s;
   if not found then
     if e.far_broker_instance is not null then
+      outcome := 'error';
       perform sb_internal._error_endpoint(e.conversation_handle, -8490, 'The service "' || e.far_service
         || '" does not exist in broker instance ' || e.far_broker_instance || '.');
-      return 'error';
     end if;
-    return 'wait';
+    return;
   end if;
-  if not sb_internal._queue_is_on(target.queue_id) then
-    return 'wait';
+  if not target.is_accepting or target.is_poison_watched and sb_internal._poison_limit_reached(target.queue_id) then
+    return;
   end if;
-
-  select s.owner
-    into own
-    from sb_internal.service as s
-   where s.service_id = e.service_id;
-  if own <> target.owner and not sb_internal._may(own, target.owner, target.senders) then
+  if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
+    outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8494,
       'The owner of the initiating service has no permission to send to service "' || e.far_service || '".');
-    return 'error';
+    return;
   end if;
-  if not exists (
-    select 1
-      from sb_internal.service_contract as a
-     where a.service_id = target.service_id
-       and a.service_contract_id = e.service_contract_id)
-  then
+  if not target.is_accepted then
+    outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8408,
       'The service "' || e.far_service || '" does not accept the contract of the dialog.');
-    return 'error';
+    return;
   end if;
 
   insert into sb.conversation_group (conversation_group_id, service_id)
   values (e.peer_handle, target.service_id);
-  perform sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, e.peer_handle, target.service_id,
-    e.service_contract_id, false, s.name, (select b.broker_instance::text from sb_internal.broker as b), e.lifetime)
-     from sb_internal.service as s
-    where s.service_id = e.service_id;
-  return 'created';
+  priority := sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, e.peer_handle, target.service_id,
+    e.service_contract_id, false, target.own_name, target.broker_instance::text, e.lifetime, target.has_priorities);
+  queue_id := target.queue_id;
+  has_activation_event := target.has_activation_event;
+  outcome := 'created';
 end
 $$;
 comment on function sb_internal._create_target(sb_internal.endpoint) is
-  'Creates the target endpoint of a dialog for its first message. Returns created; wait when the message has to stay in the transmission queue (no route, service missing, queue off); error when the dialog failed for good and its Error is in the initiators queue (-8490, -8494, -8408).';
+  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
 revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_create_target.sql
--- sqlgen:begin functions/internal/_deliver.sql sha256:8884f09fdab5d9bb0bb811f3b225ef60299bc027ed23c1a0973cc85bc5fa5e56
+-- sqlgen:begin functions/internal/_deliver.sql sha256:63303719de01a6e27d21625e9509e3ce065262dd5b492b7b69e360e0d5c44af2
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
   returns bigint
   language plpgsql
@@ -1638,7 +1658,7 @@ begin
         order by c.conversation_handle desc, c.message_sequence_number desc
         limit 1
           for no key update skip locked;
-      if found or not e.has_sent or e.state = 'DO' then
+      if found or not e.has_counter or e.state = 'DO' then
         moved := moved + sb_internal._deliver_conversation(e);
       end if;
     end loop;
@@ -1650,7 +1670,7 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
--- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:d1bc9ef7cf0513e31a8cdb5cd5089ac1101d5ca1afbd47afbe8e1f9583e05584
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:de4285168551378d741f7bb02fc15b95afa04452c1282bad8b6b70e1c401018a
 create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
   returns bigint
   language plpgsql
@@ -1691,7 +1711,9 @@ begin
       join sb_internal.service as s on s.service_id = p.service_id
      where p.conversation_handle = e.peer_handle;
     if not found and e.is_initiator and row_waiting.message_sequence_number = 0 then
-      outcome := sb_internal._create_target(e);
+      select t.outcome
+        into outcome
+        from sb_internal._create_target(e) as t;
       exit when outcome = 'wait';
       if outcome = 'created' then
         select p.conversation_group_id, p.priority, p.state, s.queue_id
@@ -1708,7 +1730,7 @@ begin
     if target.queue_id is null or target.state = 'DO' then
       -- The peer is gone: what it does not want any more is dropped (R-220). Gone without a word is
       -- an Error for a side that still wants to talk.
-      if e.state = 'CO' and outcome is null
+      if target.queue_id is null and e.state = 'CO' and outcome is null
         and not exists (
           select 1
             from sb_internal.message as m
@@ -2467,7 +2489,7 @@ comment on function sb_internal._event_body(text, text) is
   'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
 revoke all on function sb_internal._event_body(text, text) from public;
 -- sqlgen:end functions/internal/_event_body.sql
--- sqlgen:begin functions/internal/_first_send.sql sha256:f7982d59b201f1e90cf7bb96d3f1964359f4f334c8fcdbc8d7dab13c75ff6372
+-- sqlgen:begin functions/internal/_first_send.sql sha256:6733888db95e6c7b4fcef384e515aa726d14b53f4b938ae2875ed2f90369c0eb
 create or replace function sb_internal._first_send(conversation_handle uuid)
   returns boolean
   language plpgsql
@@ -2490,7 +2512,7 @@ begin
      where c.conversation_handle = _first_send.conversation_handle)
   then
     update sb_internal.endpoint as e
-       set has_sent = true
+       set has_counter = true
      where e.conversation_handle = _first_send.conversation_handle;
     insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
     values (_first_send.conversation_handle, -1);
@@ -2710,6 +2732,36 @@ comment on function sb_internal._grantable(boolean) is
   'The functions that a role with any right may execute: messaging verbs, and what they and the views call; for admins and owners every verb. EXECUTE on inner functions is harmless without USAGE on their schema, which nobody gets.';
 revoke all on function sb_internal._grantable(boolean) from public;
 -- sqlgen:end functions/internal/_grantable.sql
+-- sqlgen:begin functions/internal/_hold_conversation.sql sha256:9819e9bf88f152875f8568a9dbc5fbed8b1e7d1f59693a0e6750d107686e0219
+create or replace function sb_internal._hold_conversation(conversation_handle uuid)
+  returns sb_internal.endpoint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  held sb_internal.endpoint;
+begin
+  if _hold_conversation.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+  perform sb_internal._lock_group_of(_hold_conversation.conversation_handle);
+  select e.*
+    into held
+    from sb_internal.endpoint as e
+   where e.conversation_handle = _hold_conversation.conversation_handle;
+  if not found then
+    perform sb_internal._raise('S8426', array[_hold_conversation.conversation_handle::text]);
+  end if;
+  return held;
+end
+$$;
+comment on function sb_internal._hold_conversation(uuid) is
+  'Locks the group of a conversation and returns the endpoint: enough to keep END, MOVE and readers out, and no SEND waits for it. Errors: S8418 null handle, S8426 unknown handle.';
+revoke all on function sb_internal._hold_conversation(uuid) from public;
+-- sqlgen:end functions/internal/_hold_conversation.sql
 -- sqlgen:begin functions/internal/_invalid_body.sql sha256:74c767be069f827ba0eef3a610d1883433a96c5d5866d2d793e778548cac2ac9
 create or replace function sb_internal._invalid_body(
   e sb_internal.endpoint,
@@ -3294,7 +3346,7 @@ comment on function sb_internal._lock_catalog() is
   'Makes DDL verbs one after the other, to the end of the transaction. First in the lock order: taken before anything else, and never by a messaging verb. Grants too, since PostgreSQL fails on privileges changed concurrently.';
 revoke all on function sb_internal._lock_catalog() from public;
 -- sqlgen:end functions/internal/_lock_catalog.sql
--- sqlgen:begin functions/internal/_lock_conversation.sql sha256:f8d13c99e41d9160c4927a347f8fe488cc8b3096199cd29eb0a36f5dced0bc8e
+-- sqlgen:begin functions/internal/_lock_conversation.sql sha256:1ccab75990a146d72a9653f994da8816e07f34c2055067ba3b5a0dcb3f5b809e
 -- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
 create or replace function sb_internal._lock_conversation(conversation_handle uuid)
   returns sb_internal.endpoint
@@ -3316,7 +3368,7 @@ begin
     from sb_internal.endpoint as e
    where e.conversation_handle = _lock_conversation.conversation_handle
      for no key update;
-  if locked.has_sent then
+  if locked.has_counter then
     perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
   end if;
   if locked.conversation_handle is null then
@@ -3491,7 +3543,7 @@ comment on function sb_internal._lock_group_of(uuid) is
   'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
 revoke all on function sb_internal._lock_group_of(uuid) from public;
 -- sqlgen:end functions/internal/_lock_group_of.sql
--- sqlgen:begin functions/internal/_lock_named_group.sql sha256:93d2b5618cccb7ecc14746387dafb7096d142004faba85e05ad7c86292181c3f
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:e1ff1795a9c2a089c3b2c1bfcd3c2be9e340d71afe3895bb63776fe443966e5a
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
   for_conversation uuid,
@@ -3532,25 +3584,6 @@ begin
       perform sb_internal._raise('S8436', array[named::text]);
     end if;
 
-    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
-      -- No limit: wait as everybody waits, in the lock queue.
-      if _lock_named_group.for_conversation is not null then
-        named := sb_internal._lock_group_of(_lock_named_group.for_conversation);
-        if named is null then
-          perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
-        end if;
-        return named;
-      end if;
-      perform 1
-         from sb.conversation_group as g
-        where g.conversation_group_id = named
-          for no key update;
-      if not found then
-        perform sb_internal._raise('S8436', array[named::text]);
-      end if;
-      return named;
-    end if;
-
     perform 1
        from sb.conversation_group as g
       where g.conversation_group_id = named
@@ -3564,9 +3597,27 @@ begin
         return named;
       end if;
     end if;
-    exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
-    perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
-    nap := least(nap * 1.5, 0.25);
+
+    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+      -- No limit: wait as everybody waits, in the lock queue.
+      if _lock_named_group.for_conversation is not null then
+        perform sb_internal._lock_group_of(_lock_named_group.for_conversation);
+      else
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update;
+      end if;
+    else
+      exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
+      perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
+      nap := least(nap * 1.5, 0.25);
+    end if;
+    -- After any wait all is looked at again: the conversation may have ended or moved, the queue be off.
+    perform sb_internal._raise('S9617', array[q.name])
+       from sb_internal.queue as q
+      where q.queue_id = _lock_named_group.queue_id
+        and not q.is_enabled;
   end loop;
   return null;
 end
@@ -4506,7 +4557,7 @@ comment on function sb_internal._poison_limit_reached(integer) is
   'Whether so many receives in a row were rolled back that the queue is off.';
 revoke all on function sb_internal._poison_limit_reached(integer) from public;
 -- sqlgen:end functions/internal/_poison_limit_reached.sql
--- sqlgen:begin functions/internal/_poison_record.sql sha256:17c7c53ff48f9effa2311ceaea2a500344ad8eaa2e92257d3429e8ecf87ecbd9
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:aa5094287ad84a05191e210dd89561b71e9b95b204b060187e9e20c82985c595
 create or replace function sb_internal._poison_record(queue_id integer)
   returns void
   language plpgsql
@@ -4520,7 +4571,7 @@ declare
   own constant bigint := pg_current_xact_id()::text::bigint;
   position bigint := pg_sequence_last_value((cell || 'position')::regclass);
   alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
-  previous bigint;
+  previous bigint := 0;
   rollbacks integer := 0;
   threshold integer;
 begin
@@ -4529,22 +4580,22 @@ begin
     if previous = own & 4294967295 then
       return;
     end if;
-    -- Mostly the one before has committed and nothing is the matter.
     previous := (own & ~4294967295) | previous;
     if previous > own then
       previous := previous - 4294967296;
     end if;
-    if alarm or previous < 3 or pg_xact_status(previous::text::xid8) is distinct from 'committed' then
-      select b.poison_message_threshold
-        into threshold
-        from sb_internal.broker as b
-       where b.singleton;
-      rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
-      if alarm <> (rollbacks + 1 >= threshold) then
-        perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
-      end if;
-      rollbacks := sb_internal._poison_count(_poison_record.queue_id);
+  end if;
+  -- Mostly the one before has committed and nothing is the matter.
+  if alarm or previous < 3 or pg_xact_status(previous::text::xid8) is distinct from 'committed' then
+    select b.poison_message_threshold
+      into threshold
+      from sb_internal.broker as b
+     where b.singleton;
+    rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
+    if alarm <> (rollbacks + 1 >= threshold) then
+      perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
     end if;
+    rollbacks := sb_internal._poison_count(_poison_record.queue_id);
   end if;
   position := nextval((cell || 'position')::regclass);
   perform setval((cell || (position & 15))::regclass, (rollbacks::bigint << 32) | (own & 4294967295));
@@ -5243,7 +5294,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:9124c9454c4fff8d9d3a932f092f351fd8cd93bf7d44e2e9c8ef9184c0a8e1e9
+-- sqlgen:begin functions/internal/_receive.sql sha256:d640ea979c25bc5cf0e8d99836765d6b94bc7bf89f907c7a911587358c547d34
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5330,7 +5381,7 @@ begin
       then
         -- The common case in one go: one message wanted, and the one at the start hint can be had. It
         -- says what _claim and _take say; everything unusual is left to them.
-        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number
+        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, true as is_unusual
           into e
           from sb_internal.message as m
          where m.queue_id = q.queue_id
@@ -5342,7 +5393,6 @@ begin
         if found then
           begin
             conversation := e.conversation_handle;
-            lowest := -1;
             if e.message_sequence_number >= 64 then
               lowest := coalesce((
                 select c.message_sequence_number
@@ -5905,7 +5955,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:96b2f3fd4255c4377431501013dc24c8d9dd94b3ef800bfddd6196af2e6761c3
+-- sqlgen:begin functions/internal/_send.sql sha256:97f63b32a31daf1dcd370ef91ad66cb60ae0d80b20fab05386c3f0021b3876d1
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -5924,6 +5974,7 @@ as $$
 declare
   e sb_internal.endpoint;
   c record;
+  target record;
   single bytea;
   quantity integer := 1;
   last_sequence bigint;
@@ -6049,19 +6100,17 @@ begin
         'The remote conversation endpoint has been closed.');
       return null;
     end if;
-    case sb_internal._create_target(e)
-      when 'error' then
-        return null;
-      when 'created' then
-        select p.conversation_group_id, p.priority, d.queue_id, d.has_activation_event
-          into c.conversation_group_id, c.priority, c.queue_id, c.has_activation_event
-          from sb_internal.endpoint as p
-          join sb_internal.service_status as d on d.service_id = p.service_id
-         where p.conversation_handle = e.peer_handle;
-        is_direct := true;
-      else
-        is_direct := false;
-    end case;
+    select t.outcome, t.queue_id, t.priority, t.has_activation_event
+      into target
+      from sb_internal._create_target(e) as t;
+    if target.outcome = 'error' then
+      return null;
+    end if;
+    is_direct := target.outcome = 'created';
+    c.conversation_group_id := e.peer_handle;
+    c.priority := target.priority;
+    c.queue_id := target.queue_id;
+    c.has_activation_event := target.has_activation_event;
   elsif is_direct and c.is_poison_watched
     and pg_sequence_last_value(('sb_internal.queue_' || c.queue_id || '_poison_alarm')::regclass) = 1
     and sb_internal._poison_limit_reached(c.queue_id)
@@ -6258,7 +6307,7 @@ comment on function sb_internal._set_activation(name, integer, text, integer, bo
   'Activation settings of a queue; null leaves one as it is.';
 revoke all on function sb_internal._set_activation(name, integer, text, integer, boolean, name) from public;
 -- sqlgen:end functions/internal/_set_activation.sql
--- sqlgen:begin functions/internal/_set_option.sql sha256:c55ac62814145c8d4e34fa60211f9469832b3194465bdc450bf5eb22c027fe85
+-- sqlgen:begin functions/internal/_set_option.sql sha256:1331e3ca94de81e733a8f675cd595c9f7bad4d24579c090f0fcabb6aaf57da11
 create or replace function sb_internal._set_option(caller name, name text, value text)
   returns void
   language plpgsql
@@ -6288,6 +6337,9 @@ begin
     update sb_internal.broker as b
        set poison_message_threshold = _set_option.value::integer
      where b.singleton;
+    -- Who is one rollback away from the limit has changed: everybody has to look.
+    perform setval(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass, 1)
+       from sb_internal.queue as q;
   elsif _set_option.name in ('system_names', 'honor_broker_priority', 'validate_on_send', 'poison_message_threshold') then
     perform sb_internal._raise('22023', array[format('option %s does not take the value %s', _set_option.name,
       coalesce(_set_option.value, '(null)'))]);
@@ -7521,7 +7573,7 @@ comment on function sb.set_state(uuid, jsonb) is
   'Keeps a jsonb value for a conversation group, null removes it; it goes when the group''s last conversation ends. Locks the group, waiting for it. Needs receive on the group''s queue. Errors: S8420, S8436, 42501.';
 revoke all on function sb.set_state(uuid, jsonb) from public;
 -- sqlgen:end functions/state/set_state.sql
--- sqlgen:begin functions/verbs/begin_conversation_timer.sql sha256:1d7e153785f8a911db0027150fa457c60cf6e10696d66c9593465d5c81fe914d
+-- sqlgen:begin functions/verbs/begin_conversation_timer.sql sha256:fba544595d760da9eb7ff6078cf25d3fca25ff8294324faa206d62614be9201b
 create or replace function sb.begin_conversation_timer(conversation_handle uuid, timeout interval)
   returns void
   language sql
@@ -7533,7 +7585,7 @@ begin atomic
     begin_conversation_timer.timeout);
 end;
 comment on function sb.begin_conversation_timer(uuid, interval) is
-  'BEGIN CONVERSATION TIMER: after timeout (> 0) this side receives one DialogTimer message. One timer a side: a new call replaces it (R-230). Needs no running process. Locks the group, then the conversation. Errors: S8418, S8426, S8458 already ended, S8410 beyond the lifetime, 22023, 42501.';
+  'BEGIN CONVERSATION TIMER: after timeout (> 0) this side receives one DialogTimer message. One timer a side: a new call replaces it (R-230). Needs no running process. Locks the group. Errors: S8418, S8426, S8458 already ended, S8410 beyond the lifetime, 22023, 42501.';
 revoke all on function sb.begin_conversation_timer(uuid, interval) from public;
 -- sqlgen:end functions/verbs/begin_conversation_timer.sql
 -- sqlgen:begin functions/verbs/begin_dialog.sql sha256:e1cfe94c573283285eace1e531ad4bbbb78bb725c43e130f1a30c1a08d7ecbb5

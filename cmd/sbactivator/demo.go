@@ -102,10 +102,10 @@ func demoSite(ctx context.Context, cmd *cobra.Command) (*demo.Site, func(context
 	return demo.NewSite(server.URL(), rand.Text(), "sbroker"), server.Stop, nil
 }
 
-// demoActivator is the activator's configuration. What it usually logs would only disturb the drawing.
+// demoActivator is the activator's configuration. What it usually logs would disturb the drawing.
 func demoActivator(cmd *cobra.Command, config Config) activator.Config {
 	if !cmd.Flags().Changed("log-level") {
-		config.Log.Level = max(config.Log.Level, slog.LevelWarn)
+		config.Log.Level = max(config.Log.Level, slog.LevelError)
 	}
 	return activator.Config{
 		PollInterval:    config.Activation.PollInterval,

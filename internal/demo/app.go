@@ -31,7 +31,8 @@ type Site struct {
 	password string // of all roles
 }
 
-// NewSite names database and roles after prefix, on the server of the superuser's URL admin.
+// NewSite names database and roles after prefix, on the server of the superuser's URL admin. Prefix and password are of
+// letters, digits and underscores.
 func NewSite(admin, password, prefix string) *Site {
 	return &Site{
 		Database: prefix, Owner: prefix, Activator: prefix + "_activator", Employee: prefix + "_employee",
@@ -41,19 +42,11 @@ func NewSite(admin, password, prefix string) *Site {
 
 // URL is the connection URL of one of the roles.
 func (s *Site) URL(role string) string {
-	config, err := pgx.ParseConfig(s.admin)
-	if err != nil {
-		return s.admin // connecting will report it
+	u, err := url.Parse(s.admin)
+	if err != nil || u.Scheme == "" { // a key=value string, in which the last one wins
+		return fmt.Sprintf("%s user=%s password=%s dbname=%s", s.admin, role, s.password, s.Database)
 	}
-	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(role, s.password),
-		Host: fmt.Sprintf("%s:%d", config.Host, config.Port), Path: "/" + s.Database,
-	}
-	if strings.HasPrefix(config.Host, "/") {
-		u.Host, u.RawQuery = "", url.Values{"host": {config.Host}, "port": {fmt.Sprint(config.Port)}}.Encode()
-	} else if config.TLSConfig == nil {
-		u.RawQuery = "sslmode=disable"
-	}
+	u.User, u.Path = url.UserPassword(role, s.password), "/"+s.Database
 	return u.String()
 }
 
@@ -194,7 +187,7 @@ func exec(ctx context.Context, conn *pgx.Conn, sql string) error {
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// literal quotes a role name or password, which are ours and hold no backslash.
+// literal quotes one of our own role names or passwords, which hold no backslash.
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // closeConn says goodbye also when the context is over.

@@ -41,7 +41,7 @@ type event struct {
 type Drawing struct {
 	out   io.Writer
 	color bool
-	brief atomic.Bool // only what arrives at an employee, and what time has done
+	brief atomic.Bool // only the answers that arrive, and what time has done
 
 	synced chan string
 	stop   context.CancelFunc
@@ -89,7 +89,7 @@ func (d *Drawing) draw(ctx context.Context, conn *pgx.Conn) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		} else if !d.brief.Load() || e.To == "employee" || e.Message == "DialogTimer" {
+		} else if !d.brief.Load() || e.Message == "DialogTimer" || e.To == "employee" && e.Message != "EndDialog" {
 			fmt.Fprintln(d.out, d.line(e))
 		}
 	}
@@ -164,7 +164,8 @@ func (d *Drawing) line(e event) string {
 	}
 	label := " " + e.Message + " "
 	copy(line[left+1+(right-left-utf8.RuneCountInString(label))/2:right-1], []rune(label))
-	return string(line[:left+1]) + d.paint(paintOf(e.Message), string(line[left+1:right])) + string(line[right:]) + "  " + oneLine(e.Note)
+	arrow := d.paint(paintOf(e.Message), string(line[left+1:right]))
+	return strings.TrimRight(string(line[:left+1])+arrow+string(line[right:])+"  "+oneLine(e.Note), " ")
 }
 
 // oneLine keeps a note from breaking the drawing.

@@ -93,7 +93,7 @@ func (p *play) unknownCostCenter(ctx context.Context) error {
 }
 
 func (p *play) slowApprover(ctx context.Context) error {
-	p.begin("Over the limit, and the approver is slow: a timer chases him")
+	p.begin("Over the limit, and the approver is slow: a dialog timer has him reminded")
 	return p.handInAndSettle(ctx, sceneSlow)
 }
 

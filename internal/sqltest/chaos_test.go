@@ -573,7 +573,7 @@ func (x *work) anyVerb(service int) error {
 			[]any{nil, "0", "50 ms"}[w.rnd.IntN(3)])
 		return err
 	case n < 87:
-		return x.run("group", "select sb.get_conversation_group('Queue'||$1::text)", service)
+		return x.run("group", "select sb.get_conversation_group('Queue' || $1::integer)", service)
 	case n < 89:
 		group, err := x.groupOf(handle)
 		if err != nil {
@@ -641,7 +641,7 @@ func outline(service int) func(w *worker) {
 		w.transact(func(x *work) error {
 			x.verb = "group"
 			var group *string
-			if err := x.tx.QueryRow(x.ctx, "select sb.get_conversation_group('Queue'||$1::text, '50 ms')::text", service).
+			if err := x.tx.QueryRow(x.ctx, "select sb.get_conversation_group('Queue' || $1::integer, '50 ms')::text", service).
 				Scan(&group); err != nil {
 				return err
 			}

@@ -52,10 +52,10 @@ end $$;
 create function flat.group_of(handle uuid) returns uuid language sql stable
 begin atomic select p.conversation_group_id from sb_internal.endpoint as p where p.peer_handle = handle; end;
 
--- Sends per_dialog messages on each dialog, in turns of some.
-create procedure flat.fill(handles uuid[], per_dialog integer, turn integer default 100)
-  language plpgsql as $$
+-- Sends per_dialog messages on each dialog, in turns of at most 100.
+create procedure flat.fill(handles uuid[], per_dialog integer) language plpgsql as $$
 declare
+  turn constant integer := least(per_dialog, 100);
   handle uuid;
 begin
   for i in 1..per_dialog / turn loop
@@ -150,6 +150,41 @@ begin
   end loop;
 end $$;
 
+-- Runs a statement with each handle in turn as its parameter.
+create procedure flat.each(inout micros float8[], handles uuid[], statement text) language plpgsql as $$
+declare
+  started timestamptz;
+begin
+  for i in 1..cardinality(handles) loop
+    started := clock_timestamp();
+    execute statement using handles[i];
+    commit;
+    micros[i] := flat.since(started);
+  end loop;
+end $$;
+
+-- A reader of a queue, for so many seconds: puts every message back by a send, and sets the timer that has fired
+-- again to 1 ms. oldest: the greatest age in seconds that a message had when it came.
+create procedure flat.timer_reader(inout timers integer, inout messages integer, inout oldest float8, seconds float8,
+  queue text, handles uuid[]) language plpgsql as $$
+declare
+  began constant timestamptz := clock_timestamp();
+  m record;
+begin
+  while clock_timestamp() < began + seconds * interval '1 s' loop
+    select r.* into m from sb.receive(queue, 1) as r;
+    if m.message_type_id = 5 then
+      timers := timers + 1;
+      perform sb.begin_conversation_timer(m.conversation_handle, interval '1 ms');
+    elsif m.queuing_order is not null then
+      messages := messages + 1;
+      oldest := greatest(oldest, extract(epoch from clock_timestamp() - m.message_enqueue_time));
+      perform sb.send(handles[1 + floor(random() * cardinality(handles))::integer], 'DEFAULT', flat.body());
+    end if;
+    commit;
+  end loop;
+end $$;
+
 -- Receives one and sends one, for so many seconds: the backlog stays as it is. at: seconds since the start.
 create procedure flat.turnover(inout at float8[], inout micros float8[], seconds float8, queue text, handles uuid[])
   language plpgsql as $$
@@ -220,6 +255,16 @@ func (f *flat) fill(handles []string, perDialog int) {
 	f.Exec("call flat.fill($1::text[]::uuid[], $2)", handles, perDialog)
 }
 
+// targets are the target's handles of the dialogs.
+func (f *flat) targets(handles []string) []string {
+	f.t.Helper()
+	return f.Query(`
+select e.conversation_handle
+  from unnest($1::text[]) with ordinality as h (handle, n)
+  join sb_internal.endpoint as e on e.peer_handle = h.handle::uuid
+ order by h.n`, handles)
+}
+
 // drain receives all that the queue holds.
 func (f *flat) drain(queue string) {
 	f.t.Helper()
@@ -260,6 +305,12 @@ func (f *flat) polls(quantity int, queue string, atMost int, handle string, from
 func (f *flat) times(quantity int, statement string, args ...any) micros {
 	f.t.Helper()
 	return f.call("flat.times('{}', $1, $2)", quantity, fmt.Sprintf(statement, args...))
+}
+
+// each runs the statement once with each handle as $1.
+func (f *flat) each(handles []string, statement string, args ...any) micros {
+	f.t.Helper()
+	return f.call("flat.each('{}', $1::text[]::uuid[], $2)", handles, fmt.Sprintf(statement, args...))
 }
 
 func (f *flat) call(procedure string, args ...any) micros {

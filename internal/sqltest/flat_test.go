@@ -1,7 +1,18 @@
 package sqltest
 
 import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgsbroker/sbroker/internal/pgtest"
 )
 
 // What a call costs must not depend on how much lies in the queue, on how many dead rows an old snapshot keeps, or on
@@ -107,4 +118,338 @@ func TestFlatFirstMessageOfReusedDialogUnderSnapshot(t *testing.T) {
 			wantFlat(t, "receive", before, f.polls(200, "Work", test.atMost, handle, false), 3)
 		})
 	}
+}
+
+// Plans are made once a session. Those of a session that met an empty queue, or of one that plans by statistics of an
+// empty table, must do for a full one.
+func TestFlatPlans(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	for _, table := range f.Query("select c.oid::regclass from pg_class as c where c.relkind = 'r' and c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)") {
+		f.Exec("analyze " + table)
+	}
+	old := f.another("old")
+	verbs := func(f *flat) map[string]micros {
+		f.t.Helper()
+		handles := f.dialogs("Work", 60)
+		targets := f.targets(handles)
+		f.each(handles, "select sb.send($1, 'DEFAULT', 'x'::text)")
+		return map[string]micros{
+			"receive":                  f.receives(60, "Work", 1),
+			"receive 10":               f.receives(50, "Work", 10),
+			"get_conversation_group":   f.times(60, "select sb.get_conversation_group('Work')"),
+			"receive for_conversation": f.each(targets[55:], "select count(*) from sb.receive('Work', 1, for_conversation => $1)"),
+			"send":                     f.sends(60, handles...),
+			"send of the target":       f.sends(60, targets...),
+			"begin_dialog and send":    f.times(60, "select sb.send(sb.begin_dialog('Client', 'WorkService'), 'DEFAULT')"),
+			"timer":                    f.each(targets, "select sb.begin_conversation_timer($1, interval '1 h')"),
+			"move":                     f.each(targets, "select sb.move_conversation($1, '%s')", f.Value("select flat.group_of($1::text::uuid)", handles[0])),
+			"end":                      f.each(handles[30:], "select sb.end_conversation($1)"),
+			"end with cleanup":         f.each(targets[30:], "select sb.end_conversation($1, cleanup => true)"),
+		}
+	}
+	old.times(20, "select count(*) from sb.receive('Work')")
+	old.times(20, "select sb.get_conversation_group('Work')")
+	empty := verbs(old)
+
+	backlog := f.dialogs("Work", 100)
+	f.fill(backlog, 2000)
+	for _, session := range []*flat{old, f.another("new")} {
+		for verb, took := range verbs(session) {
+			wantFlat(t, session.Name+" session: "+verb, empty[verb], took, 3)
+		}
+	}
+}
+
+// What is taken from a group must not depend on how much the group has.
+func TestFlatTakeFromLargeGroup(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name      string
+		dialogs   int
+		perDialog int
+	}{
+		{"one dialog", 1, 200000},
+		{"1000 dialogs", 1000, 200},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFlat(t)
+			f.fill(f.dialogs("Other", 1), 2000)
+			f.fill(f.dialogsInOneGroup("Work", test.dialogs), test.perDialog)
+			for _, atMost := range []int{1, 10} {
+				small, large := f.receives(100, "Other", atMost), f.receives(100, "Work", atMost)
+				wantFlat(t, fmt.Sprint("receive ", atMost), small, large, 3)
+			}
+		})
+	}
+}
+
+// Whoever looks after the broker does so every second, at any backlog.
+func TestFlatHousekeeping(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	handles := f.dialogs("Work", 100)
+	sendEmpty := f.sends(200, handles[0])
+	f.fill(handles, 3000)
+	wantFlat(t, "send", sendEmpty, f.sends(200, handles[0]), 2)
+	wantBelow(t, "queue_statistics", f.times(20, "select count(*) from sb.queue_statistics"), 10)
+	wantBelow(t, "maintain", f.times(3, "select sb.maintain()"), 1000)
+	wantBelow(t, "deliver", f.times(20, "select sb.deliver()"), 10)
+	if got := f.Value("select ready_messages > 200000 from sb.queue_statistics where queue_name = 'Work'"); got != "t" {
+		t.Error("queue_statistics is far from 300,000")
+	}
+
+	// 100,000 messages that wait for a queue that is off are not walked through either.
+	f.Exec("select sb.alter_queue('Other', enabled => false)")
+	waiting := f.Query("select sb.begin_dialog('Client', 'OtherService') from generate_series(1, 20)")
+	f.fill(waiting, 5000)
+	wantFlat(t, "send to the transmission queue", sendEmpty, f.sends(200, waiting[0]), 3)
+	wantBelow(t, "queue_statistics", f.times(20, "select count(*) from sb.queue_statistics"), 15)
+	wantBelow(t, "deliver", f.times(20, "select sb.deliver()"), 10)
+}
+
+// A dialog whose handler sets its timer to 1 ms again and again neither starves the messages of the others nor is
+// starved by them, not even when the oldest message of all is out of reach.
+func TestFairnessOfTimers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		backlog int
+		isStuck bool
+	}{
+		{"busy queue", 20, false},
+		{"behind a stuck group", 20, true},
+		{"a thousand messages behind a stuck group", 1000, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFlat(t)
+			if test.isStuck {
+				f.lockGroups(f.dialogs("Work", 1)...)
+			}
+			timer := f.targets(f.dialogs("Work", 1))
+			handles := f.dialogs("Work", 10)
+			f.fill(handles, test.backlog)
+			f.each(timer, "select sb.begin_conversation_timer($1, interval '1 ms')")
+			var timers, messages int
+			var oldest float64
+			err := f.Conn.QueryRow(t.Context(), "call flat.timer_reader(0, 0, 0, 5, 'Work', $1::text[]::uuid[])", handles).
+				Scan(&timers, &messages, &oldest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d timers, %d messages, the oldest %.2f s old", timers, messages, oldest)
+			// A full search each 100 ms finds the timer, when nothing older is there.
+			if timers < 5 {
+				t.Errorf("the timer fired %d times in 5 s", timers)
+			}
+			if messages < 500 {
+				t.Errorf("%d messages in 5 s", messages)
+			}
+		})
+	}
+}
+
+// What a rollback leaves behind the start hint comes soon, however busy the queue is.
+func TestRolledBackMessageComesSoonInBusyQueue(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	old := f.targets(f.dialogs("Work", 1))[0]
+	failing := f.another("failing")
+	failing.Begin()
+	if got := failing.Value("select conversation_handle from sb.receive('Work', 1)"); got != old {
+		t.Fatalf("received from %s", got)
+	}
+	handles := f.dialogs("Work", 20)
+	f.fill(handles, 100)
+	done := make(chan []micros)
+	busy := f.another("busy")
+	go func() { done <- busy.turnover(4, 2, "Work", handles) }()
+	pgtest.Eventually(t, 10*time.Second, func() bool { // the hint has left the message far behind
+		return f.Value("select max(pg_sequence_last_value(c.oid)) > 3000 from pg_class as c where c.relname ~ '^queue_[0-9]+_hint_5$'") == "t"
+	})
+	failing.Rollback()
+	pgtest.Eventually(t, time.Second, func() bool {
+		return f.Value("select count(*) from sb_internal.message as m where m.conversation_handle = $1::text::uuid", old) == "0"
+	})
+	<-done
+}
+
+// A receive that returns nothing says that there is nothing, also of what came back the moment before.
+func TestEmptyMeansEmpty(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	f.Exec("select sb.alter_queue('Work', poison_message_handling => false)")
+	one, other := f.dialogs("Work", 1)[0], f.dialogs("Work", 1)[0]
+	f.drain("Work")
+	failing, rival, reader := f.another("failing"), f.another("rival"), f.another("reader")
+	const tries = 500
+	late := 0
+	for range tries {
+		f.sends(1, one)
+		failing.Begin()
+		failing.Query("select from sb.receive('Work', nullif($1, 0))", rand.IntN(3))
+		// A rival takes the hint further, mostly so far that it is written.
+		f.Exec("select sb.send_batch($1::text::uuid, 'DEFAULT', array_fill(flat.body(), array[$2::integer]))", other, 1+rand.IntN(300))
+		rival.Query("select from sb.receive('Work')")
+		if rand.IntN(2) == 0 {
+			reader.Query("select from sb.receive('Work', 1)")
+		}
+		failing.Rollback()
+		statement := "select count(*) from sb.receive('Work', nullif($1, 0))"
+		atMost := rand.IntN(3)
+		if reader.Value(statement, atMost) == "1" {
+			continue
+		}
+		// A search that the machine interrupted for long puts the next one off, to 20 times as long.
+		late++
+		pgtest.Eventually(t, 2*time.Second, func() bool { return reader.Value(statement, atMost) == "1" })
+	}
+	t.Logf("%d of %d came late", late, tries)
+	if late > tries/50 {
+		t.Errorf("%d of %d receives saw nothing though a message was ready", late, tries)
+	}
+}
+
+// The hint and the time of the next full search are not transactional, and a restore or a clock set back may leave
+// anything in them. Nothing may be lost, doubled or overtaken by that.
+func TestWrongHintDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	f.Exec("select sb.alter_queue('Work', poison_message_handling => false)")
+	now := time.Now().UnixMilli()
+	const huge = math.MaxInt64
+	for _, hint := range []int64{0, 1, 100, 1000, huge} {
+		for _, search := range []int64{0, now, now + 60, now + 86400000, huge} {
+			t.Run(fmt.Sprintf("hint %d search %d", hint, search-now), func(t *testing.T) {
+				handles := f.dialogs("Work", 5)
+				f.fill(handles, 50)
+				next := map[string]int{}
+				quiet := time.Now()
+				for received := 0; received < 5*51; {
+					f.Exec("select flat.set_cells('Work', $1, $2)", hint, search)
+					// Once wrong, and then as it goes on from there.
+					for range 1 + rand.IntN(20) {
+						rows := f.Query("select r.conversation_handle, r.message_sequence_number from sb.receive('Work', nullif($1, 0)) as r", rand.IntN(4))
+						for _, row := range rows {
+							handle, number, _ := strings.Cut(row, "|")
+							if number != strconv.Itoa(next[handle]) {
+								t.Fatalf("received %s, expected %d", number, next[handle])
+							}
+							next[handle]++
+							quiet = time.Now()
+						}
+						received += len(rows)
+					}
+					if time.Since(quiet) > time.Second {
+						t.Fatalf("nothing received for 1 s after %d messages", received)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The group of the message at the hint is locked; that is where two readers meet. The first receive of a session is
+// the one that makes the plans.
+func TestReceiveNextToLockedGroupAtTheHint(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	locked, free := f.dialogs("Work", 1), f.dialogs("Work", 1)
+	f.lockGroups(locked...)
+	f.Exec("select flat.set_cells('Work', 0, $1)", time.Now().Add(time.Minute).UnixMilli())
+	want := f.targets(free)[0]
+	newcomer := f.another("newcomer")
+	wantRows(t, "received", newcomer.Query("select conversation_handle from sb.receive('Work', 1)"), want)
+	wantRows(t, "received", newcomer.Query("select conversation_handle from sb.receive('Work', 1)"))
+}
+
+// While a receive waits, the conversation it meets first changes. What it knew of the one it could not have must not
+// be applied to the one it gets.
+func TestWaitingReceiveKeepsOrder(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	busy, late := f.dialogs("Work", 1), f.dialogs("Work", 1)
+	f.drain("Work")
+	f.fill(busy, 200)
+	f.receives(199, "Work", 1)
+	holder, waiter := f.another("holder"), f.another("waiter")
+	holder.Begin()
+	holder.Query("select from sb.receive('Work', 1)")
+	var got []string
+	received := waiter.Go(func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "select r.message_sequence_number from sb.receive('Work', 1, timeout => interval '10 s') as r")
+		if err != nil {
+			return err
+		}
+		numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		got = append(got, fmt.Sprint(numbers))
+		return err
+	})
+	pgtest.Eventually(t, 10*time.Second, func() bool {
+		return f.Value("select wait_event from pg_stat_activity where pid = $1", waiter.PID()) == "PgSleep"
+	})
+	holder.Exec("select sb.send_batch($1::text::uuid, 'DEFAULT', array_fill(flat.body(), array[500]))", late[0])
+	holder.Commit()
+	if err := pgtest.Wait(t, received); err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, "sequence number", got, "[1]")
+}
+
+// SEND notifies only while somebody waits: a commit with a NOTIFY takes a lock of the whole cluster.
+func TestSendNotifiesOnlyWaiters(t *testing.T) {
+	t.Parallel()
+	f := newFlat(t)
+	handle := f.dialogs("Work", 1)[0]
+	channel := "sb_queue_" + f.Value("select queue_id from sb.service_queues where name = 'Work'")
+	listener, one, two := f.another("listener"), f.another("one"), f.another("two")
+	listener.Exec("listen " + channel)
+	listener.Exec("listen marker")
+	// Notifications come in the order of the commits: what the sends notified comes before the marker.
+	heard := func() (channels []string) {
+		t.Helper()
+		f.sends(2, handle)
+		f.Exec("select sb.send_batch($1::text::uuid, 'DEFAULT', array_fill(flat.body(), array[2]))", handle)
+		f.each(f.targets([]string{handle}), "select sb.begin_conversation_timer($1, interval '1 h')")
+		f.Exec("notify marker")
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			n, err := listener.Conn.WaitForNotification(ctx)
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Channel == "marker" {
+				return channels
+			}
+			if n.Payload != "" {
+				t.Errorf("payload %q", n.Payload)
+			}
+			channels = append(channels, n.Channel)
+		}
+	}
+	every := []string{channel, channel, channel, channel}
+	wantRows(t, "nobody waits", heard())
+	one.Exec("select sb.start_waiting('Work')")
+	wantRows(t, "one waits", heard(), every...)
+	two.Exec("select sb.start_waiting('Work')")
+	wantRows(t, "two wait", heard(), every...)
+	one.Exec("select sb.stop_waiting('Work')")
+	wantRows(t, "one of two has stopped", heard(), every...)
+	two.Exec("select sb.start_waiting('Other')")
+	two.Exec("select sb.stop_waiting('Work')")
+	wantRows(t, "only another queue is waited for", heard())
+	one.Exec("select sb.start_waiting('Work')")
+	wantRows(t, "one waits again", heard(), every...)
+	if err := one.Conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Eventually(t, 10*time.Second, func() bool {
+		return f.Value("select count(*) from pg_stat_activity where pid = $1", one.PID()) == "0"
+	})
+	wantRows(t, "the waiter is gone", heard())
+	// And the senders have kept nothing of the flag.
+	wantRows(t, "advisory locks left", f.Query("select pid from pg_locks where locktype = 'advisory' and pid = $1", f.PID()))
 }

@@ -41,3 +41,30 @@ func stressMixture(t *testing.T, d time.Duration) {
 	c.run(d, append(repeat(8, mixture), outline(0), outline(1))...)
 	c.finish()
 }
+
+// The first receive of a session meets a group that another session holds, right after a search has set the start hint:
+// the short way of receive has to give up in good order.
+func TestFirstReceiveMeetsHeldGroup(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	a := c.owner("a")
+	handle := a.Value("select sb.begin_dialog('Service0', 'Service1', 'Talk')")
+	a.Exec("select sb.send($1::uuid, 'Note', 'one'::text), sb.send($1::uuid, 'Note', 'two'::text)", handle)
+	a.Begin()
+	wantRows(t, "holder", a.Query("select message_sequence_number from sb.receive('Queue1', 1)"), "0")
+	for range 5 {
+		b := c.owner("b")
+		b.Exec("select sb.send($1::uuid, 'Note', 'more'::text)", handle)
+		// The first of these searches everywhere, the others begin at the hint.
+		for range 3 {
+			wantRows(t, "beside it", b.Query("select message_sequence_number from sb.receive('Queue1', 1)"))
+		}
+	}
+	// Also when the plans of the short way were made before.
+	a.Commit()
+	b := c.owner("b")
+	wantRows(t, "free", b.Query("select message_sequence_number from sb.receive('Queue1', 1)"), "1")
+	a.Begin()
+	wantRows(t, "holder again", a.Query("select message_sequence_number from sb.receive('Queue1', 1)"), "2")
+	wantRows(t, "beside it again", b.Query("select message_sequence_number from sb.receive('Queue1', 1)"))
+}

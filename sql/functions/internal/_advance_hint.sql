@@ -15,7 +15,7 @@ declare
   hint bigint := coalesce(pg_sequence_last_value(cell), 0);
 begin
   -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
-  if _advance_hint.found_at > hint + 128 or _advance_hint.found_at < hint then
+  if _advance_hint.found_at - 128 > hint or _advance_hint.found_at < hint then
     perform setval(cell, _advance_hint.found_at);
   end if;
 end

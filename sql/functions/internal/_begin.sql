@@ -23,7 +23,9 @@ begin
   end if;
   perform sb_internal._create_endpoint(handle, gen_random_uuid(), coalesce(_begin.conversation_group_id, handle),
     _begin.service_id, _begin.service_contract_id, true, _begin.far_service, _begin.far_broker_instance,
-    _begin.lifetime);
+    _begin.lifetime, cardinality(b.priority_levels) > 1)
+     from sb_internal.broker as b
+    where b.singleton;
   return handle;
 end
 $$;

@@ -21,7 +21,7 @@ begin
   if extract(epoch from _begin_conversation_timer.timeout) > 2147483647 then
     perform sb_internal._raise('22023', array['timeout may be at most 2147483647 seconds']);
   end if;
-  e := sb_internal._lock_conversation(_begin_conversation_timer.conversation_handle);
+  e := sb_internal._hold_conversation(_begin_conversation_timer.conversation_handle);
   perform sb_internal._may_use_conversation(_begin_conversation_timer.caller, e, 'set a timer on');
   if e.state = 'DO' then
     perform sb_internal._raise('S8458', array[e.conversation_handle::text, e.state]);

@@ -1,5 +1,11 @@
-create or replace function sb_internal._create_target(e sb_internal.endpoint)
-  returns text
+create or replace function sb_internal._create_target(
+  e sb_internal.endpoint,
+  out outcome text,
+  out queue_id integer,
+  out priority smallint,
+  out has_activation_event boolean
+)
+  returns record
   language plpgsql
   volatile
   parallel unsafe
@@ -8,59 +14,62 @@ create or replace function sb_internal._create_target(e sb_internal.endpoint)
 as $$
 declare
   target record;
-  own text;
 begin
+  outcome := 'wait';
   if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
-    return 'wait';
+    return;
   end if;
   -- The lock that the endpoint's foreign key takes anyway, taken first: a service being dropped is
   -- then simply missing.
-  select s.service_id, s.queue_id, s.owner, s.senders
+  select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
+         t.is_poison_watched, t.has_activation_event,
+         exists (
+           select 1
+             from sb_internal.service_contract as a
+            where a.service_id = s.service_id
+              and a.service_contract_id = e.service_contract_id) as is_accepted,
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
     into target
     from sb_internal.service as s
+    join sb_internal.service_status as t on t.service_id = s.service_id
+    join sb_internal.service as o on o.service_id = e.service_id
+   cross join sb_internal.broker as b
    where s.name = e.far_service
-     for key share;
+     and b.singleton
+     for key share of s;
   if not found then
     if e.far_broker_instance is not null then
+      outcome := 'error';
       perform sb_internal._error_endpoint(e.conversation_handle, -8490, 'The service "' || e.far_service
         || '" does not exist in broker instance ' || e.far_broker_instance || '.');
-      return 'error';
     end if;
-    return 'wait';
+    return;
   end if;
-  if not sb_internal._queue_is_on(target.queue_id) then
-    return 'wait';
+  if not target.is_accepting or target.is_poison_watched and sb_internal._poison_limit_reached(target.queue_id) then
+    return;
   end if;
-
-  select s.owner
-    into own
-    from sb_internal.service as s
-   where s.service_id = e.service_id;
-  if own <> target.owner and not sb_internal._may(own, target.owner, target.senders) then
+  if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
+    outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8494,
       'The owner of the initiating service has no permission to send to service "' || e.far_service || '".');
-    return 'error';
+    return;
   end if;
-  if not exists (
-    select 1
-      from sb_internal.service_contract as a
-     where a.service_id = target.service_id
-       and a.service_contract_id = e.service_contract_id)
-  then
+  if not target.is_accepted then
+    outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8408,
       'The service "' || e.far_service || '" does not accept the contract of the dialog.');
-    return 'error';
+    return;
   end if;
 
   insert into sb.conversation_group (conversation_group_id, service_id)
   values (e.peer_handle, target.service_id);
-  perform sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, e.peer_handle, target.service_id,
-    e.service_contract_id, false, s.name, (select b.broker_instance::text from sb_internal.broker as b), e.lifetime)
-     from sb_internal.service as s
-    where s.service_id = e.service_id;
-  return 'created';
+  priority := sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, e.peer_handle, target.service_id,
+    e.service_contract_id, false, target.own_name, target.broker_instance::text, e.lifetime, target.has_priorities);
+  queue_id := target.queue_id;
+  has_activation_event := target.has_activation_event;
+  outcome := 'created';
 end
 $$;
 comment on function sb_internal._create_target(sb_internal.endpoint) is
-  'Creates the target endpoint of a dialog for its first message. Returns created; wait when the message has to stay in the transmission queue (no route, service missing, queue off); error when the dialog failed for good and its Error is in the initiators queue (-8490, -8494, -8408).';
+  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
 revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;

@@ -38,7 +38,9 @@ begin
       join sb_internal.service as s on s.service_id = p.service_id
      where p.conversation_handle = e.peer_handle;
     if not found and e.is_initiator and row_waiting.message_sequence_number = 0 then
-      outcome := sb_internal._create_target(e);
+      select t.outcome
+        into outcome
+        from sb_internal._create_target(e) as t;
       exit when outcome = 'wait';
       if outcome = 'created' then
         select p.conversation_group_id, p.priority, p.state, s.queue_id
@@ -55,7 +57,7 @@ begin
     if target.queue_id is null or target.state = 'DO' then
       -- The peer is gone: what it does not want any more is dropped (R-220). Gone without a word is
       -- an Error for a side that still wants to talk.
-      if e.state = 'CO' and outcome is null
+      if target.queue_id is null and e.state = 'CO' and outcome is null
         and not exists (
           select 1
             from sb_internal.message as m

@@ -20,7 +20,7 @@ begin
      where c.conversation_handle = _first_send.conversation_handle)
   then
     update sb_internal.endpoint as e
-       set has_sent = true
+       set has_counter = true
      where e.conversation_handle = _first_send.conversation_handle;
     insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
     values (_first_send.conversation_handle, -1);

@@ -19,7 +19,7 @@ begin
     from sb_internal.endpoint as e
    where e.conversation_handle = _lock_conversation.conversation_handle
      for no key update;
-  if locked.has_sent then
+  if locked.has_counter then
     perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
   end if;
   if locked.conversation_handle is null then

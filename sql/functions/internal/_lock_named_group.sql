@@ -38,25 +38,6 @@ begin
       perform sb_internal._raise('S8436', array[named::text]);
     end if;
 
-    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
-      -- No limit: wait as everybody waits, in the lock queue.
-      if _lock_named_group.for_conversation is not null then
-        named := sb_internal._lock_group_of(_lock_named_group.for_conversation);
-        if named is null then
-          perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
-        end if;
-        return named;
-      end if;
-      perform 1
-         from sb.conversation_group as g
-        where g.conversation_group_id = named
-          for no key update;
-      if not found then
-        perform sb_internal._raise('S8436', array[named::text]);
-      end if;
-      return named;
-    end if;
-
     perform 1
        from sb.conversation_group as g
       where g.conversation_group_id = named
@@ -70,9 +51,27 @@ begin
         return named;
       end if;
     end if;
-    exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
-    perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
-    nap := least(nap * 1.5, 0.25);
+
+    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+      -- No limit: wait as everybody waits, in the lock queue.
+      if _lock_named_group.for_conversation is not null then
+        perform sb_internal._lock_group_of(_lock_named_group.for_conversation);
+      else
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update;
+      end if;
+    else
+      exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
+      perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
+      nap := least(nap * 1.5, 0.25);
+    end if;
+    -- After any wait all is looked at again: the conversation may have ended or moved, the queue be off.
+    perform sb_internal._raise('S9617', array[q.name])
+       from sb_internal.queue as q
+      where q.queue_id = _lock_named_group.queue_id
+        and not q.is_enabled;
   end loop;
   return null;
 end

@@ -11,7 +11,7 @@ declare
   own constant bigint := pg_current_xact_id()::text::bigint;
   position bigint := pg_sequence_last_value((cell || 'position')::regclass);
   alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
-  previous bigint;
+  previous bigint := 0;
   rollbacks integer := 0;
   threshold integer;
 begin
@@ -20,22 +20,22 @@ begin
     if previous = own & 4294967295 then
       return;
     end if;
-    -- Mostly the one before has committed and nothing is the matter.
     previous := (own & ~4294967295) | previous;
     if previous > own then
       previous := previous - 4294967296;
     end if;
-    if alarm or previous < 3 or pg_xact_status(previous::text::xid8) is distinct from 'committed' then
-      select b.poison_message_threshold
-        into threshold
-        from sb_internal.broker as b
-       where b.singleton;
-      rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
-      if alarm <> (rollbacks + 1 >= threshold) then
-        perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
-      end if;
-      rollbacks := sb_internal._poison_count(_poison_record.queue_id);
+  end if;
+  -- Mostly the one before has committed and nothing is the matter.
+  if alarm or previous < 3 or pg_xact_status(previous::text::xid8) is distinct from 'committed' then
+    select b.poison_message_threshold
+      into threshold
+      from sb_internal.broker as b
+     where b.singleton;
+    rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
+    if alarm <> (rollbacks + 1 >= threshold) then
+      perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
     end if;
+    rollbacks := sb_internal._poison_count(_poison_record.queue_id);
   end if;
   position := nextval((cell || 'position')::regclass);
   perform setval((cell || (position & 15))::regclass, (rollbacks::bigint << 32) | (own & 4294967295));

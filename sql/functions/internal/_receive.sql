@@ -84,7 +84,7 @@ begin
       then
         -- The common case in one go: one message wanted, and the one at the start hint can be had. It
         -- says what _claim and _take say; everything unusual is left to them.
-        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number
+        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, true as is_unusual
           into e
           from sb_internal.message as m
          where m.queue_id = q.queue_id
@@ -96,7 +96,6 @@ begin
         if found then
           begin
             conversation := e.conversation_handle;
-            lowest := -1;
             if e.message_sequence_number >= 64 then
               lowest := coalesce((
                 select c.message_sequence_number

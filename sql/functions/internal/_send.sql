@@ -16,6 +16,7 @@ as $$
 declare
   e sb_internal.endpoint;
   c record;
+  target record;
   single bytea;
   quantity integer := 1;
   last_sequence bigint;
@@ -141,19 +142,17 @@ begin
         'The remote conversation endpoint has been closed.');
       return null;
     end if;
-    case sb_internal._create_target(e)
-      when 'error' then
-        return null;
-      when 'created' then
-        select p.conversation_group_id, p.priority, d.queue_id, d.has_activation_event
-          into c.conversation_group_id, c.priority, c.queue_id, c.has_activation_event
-          from sb_internal.endpoint as p
-          join sb_internal.service_status as d on d.service_id = p.service_id
-         where p.conversation_handle = e.peer_handle;
-        is_direct := true;
-      else
-        is_direct := false;
-    end case;
+    select t.outcome, t.queue_id, t.priority, t.has_activation_event
+      into target
+      from sb_internal._create_target(e) as t;
+    if target.outcome = 'error' then
+      return null;
+    end if;
+    is_direct := target.outcome = 'created';
+    c.conversation_group_id := e.peer_handle;
+    c.priority := target.priority;
+    c.queue_id := target.queue_id;
+    c.has_activation_event := target.has_activation_event;
   elsif is_direct and c.is_poison_watched
     and pg_sequence_last_value(('sb_internal.queue_' || c.queue_id || '_poison_alarm')::regclass) = 1
     and sb_internal._poison_limit_reached(c.queue_id)
