@@ -44,11 +44,11 @@ type Activator struct {
 
 	mu         sync.Mutex
 	monitors   map[int32]*monitor
-	list       []*monitor                   // the same, by id; replaced, never changed
-	failing    map[sbroker.GroupID]struct{} // groups that this activator has backed off
-	complained map[sbroker.QueueName]string // what was last logged about a queue that cannot be served
-	outageAt   time.Time                    // when an outage was last logged; zero: there is none
-	isHearing  bool                         // there is a connection that hears notifications
+	list       []*monitor                    // the same, by id; replaced, never changed
+	failing    map[sbroker.GroupID]time.Time // groups that this activator has backed off, and when
+	complained map[sbroker.QueueName]string  // what was last logged about a queue that cannot be served
+	outageAt   time.Time                     // when an outage was last logged; zero: there is none
+	isHearing  bool                          // there is a connection that hears notifications
 }
 
 type registration struct {
@@ -65,7 +65,7 @@ func New(cfg Config) (*Activator, error) {
 	a := &Activator{
 		cfg: cfg, log: cfg.Logger,
 		handlers: map[sbroker.QueueName]*registration{}, monitors: map[int32]*monitor{},
-		failing: map[sbroker.GroupID]struct{}{}, complained: map[sbroker.QueueName]string{},
+		failing: map[sbroker.GroupID]time.Time{}, complained: map[sbroker.QueueName]string{},
 	}
 	a.listener = &listener{a: a}
 	a.scheduler = &scheduler{a: a, bell: newBell()}

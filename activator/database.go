@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strconv"
 	"time"
@@ -225,7 +226,7 @@ from sb.activation_scan(queue_ids => @queue_ids::integer[]) as s`,
 // rollback gives the group free, thus on another connection.
 func (a *Activator) backOffGroup(ctx context.Context, queue int32, group sbroker.GroupID) (time.Duration, error) {
 	a.mu.Lock()
-	a.failing[group] = struct{}{}
+	a.failing[group] = time.Now()
 	m := a.monitors[queue]
 	a.mu.Unlock()
 	ctx, cancel := detach(ctx)
@@ -250,6 +251,13 @@ func (a *Activator) clearBackOff(ctx context.Context, db sbroker.DBTX, group sbr
 	_, err := db.Exec(ctx, `select sb.clear_back_off(conversation_group_id => @conversation_group_id::uuid)`,
 		pgx.StrictNamedArgs{"conversation_group_id": group})
 	return err
+}
+
+// forgetFailures drops what is too old to matter: after a minute sb itself begins anew.
+func (a *Activator) forgetFailures() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.failing, func(_ sbroker.GroupID, at time.Time) bool { return time.Since(at) > 10*time.Minute })
 }
 
 // forgetFailure follows when that transaction has been committed.

@@ -38,29 +38,29 @@
 //
 // A monitor watches each queue that has activation on or a Go handler:
 //
-//	            notification, due timer, look finds something
-//	  ┌────────┐ ───────────────────────────────────────────► ┌─────────┐ ─┐ found something,
-//	  │ asleep │                                               │ reading │  │ limit not reached:
-//	  │ flag up│ ◄──────────┐                                  │ 1…limit │ ◄┘ one more reader
-//	  └────────┘            │                                  └─────────┘
-//	      ▲                 │ nothing ready at all,               │    │ error, or nothing
-//	      │                 │ fence passed                        │    │ received
-//	      │            ┌──────────┐    last reader found nothing  │    ▼
-//	      │            │ settling │ ◄─────────────────────────────┘ ┌─────────┐
-//	      │            │ flag up  │ ◄────────────────────────────── │ resting │
-//	      └─ due time  └──────────┘        the rest is over         └─────────┘
+//		            notification, due timer, look finds something
+//		  ┌────────┐ ───────────────────────────────────────────► ┌─────────┐ ─┐ found something,
+//		  │ asleep │                                               │ reading │  │ limit not reached:
+//		  │ flag up│ ◄──────────┐                                  │ 1…limit │ ◄┘ one more reader
+//		  └────────┘            │                                  └─────────┘
+//		      ▲                 │ nothing ready at all,               │    │ error, or nothing
+//		      │                 │ fence passed                        │    │ received
+//		      │            ┌──────────┐    last reader found nothing  │    ▼
+//		      │            │ settling │ ◄─────────────────────────────┘ ┌─────────┐
+//		      │            │ flag up  │ ◄────────────────────────────── │ resting │
+//		      └─ due time  └──────────┘        the rest is over         └─────────┘
 //
-//   - Asleep: the waiting flag is up, so that every sender notifies (and only now: a notifying commit
-//     is slow). The monitor wakes at the earliest due time of a timer or lifetime, and with every poll.
-//   - Reading: each reader is a goroutine with a connection, and works until it finds nothing. The flag
-//     is lowered when the queue has been busy for a moment. While readers are busy, others are tried at
-//     short intervals: a rollback elsewhere, or a message of another group, is not announced.
-//   - Settling: the flag is up, but a sender that looked for it before may still commit unannounced, and
-//     a group that somebody holds comes back by a rollback. So the monitor looks at short and growing intervals until every
-//     transaction that was writing when the flag went up (sb.queue_writers, the fence) has ended and
-//     no ready row is left, held ones included.
-//   - Resting: after failures of a procedure, or of the database. A failed Go handler does not make its queue
-//     rest, only the conversation group.
+//	  - Asleep: the waiting flag is up, so that every sender notifies (and only now: a notifying commit
+//	    is slow). The monitor wakes at the earliest due time of a timer or lifetime, and with every poll.
+//	  - Reading: each reader is a goroutine with a connection, and works until it finds nothing. The flag
+//	    is lowered when the queue has been busy for a moment. While readers are busy, others are tried at
+//	    short intervals: a rollback elsewhere, or a message of another group, is not announced.
+//	  - Settling: the flag is up, but a sender that looked for it before may still commit unannounced, and
+//	    a group that somebody holds comes back by a rollback. So the monitor looks at short and growing intervals until every
+//	    transaction that was writing when the flag went up (sb.queue_writers, the fence) has ended and
+//	    no ready row is left, held ones included.
+//	  - Resting: after failures of a procedure, or of the database. A failed Go handler does not make its queue
+//	    rest, only the conversation group.
 //
 // # Who runs what
 //

@@ -140,4 +140,3 @@ func ExampleObserverFunc() {
 	observer.Observe(activator.HandlerCalled{Queue: "AuditQueue", Messages: 3})
 	// Output: AuditQueue 3 <nil>
 }
-

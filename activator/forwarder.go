@@ -78,6 +78,7 @@ func (f *forwarder) deliver(ctx context.Context) (moved int64, isWaiting bool, e
 // maintain does the housekeeping until ctx ends.
 func (f *forwarder) maintain(ctx context.Context) {
 	for wait(ctx, jitter(maintainInterval), nil) {
+		f.a.forgetFailures()
 		callCtx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 		err := sbroker.New(f.a.control).Maintain(callCtx)
 		cancel()

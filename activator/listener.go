@@ -141,7 +141,7 @@ func (s *listening) serve(ctx context.Context) error {
 			if err := s.exec(ctx, "listen sb_queue_"+strconv.Itoa(int(m.id))); err != nil {
 				return err
 			}
-			m.notify() // what was sent before is not announced
+			m.lookNow() // what was sent before is not announced
 		}
 		delete(gone, m.id)
 		s.channels[m.id] = true
@@ -253,6 +253,9 @@ select pg_catalog.pg_is_in_recovery() or pg_catalog.current_setting('transaction
 		return fmt.Errorf("no answer to the heartbeat: %w", err)
 	}
 	if isReadOnly {
+		// It is another server's turn; the pools have to find that one too.
+		s.l.a.pool.Reset()
+		s.l.a.control.Reset()
 		return errors.New("the server has become read-only")
 	}
 	s.heard = time.Now()

@@ -50,6 +50,7 @@ type monitor struct {
 	productive bool      // something was found since the first of the running readers started
 	emptyAt    time.Time // when a reader last found nothing
 	startedAt  time.Time // when a reader last was started
+	busySince  time.Time // when the first of the running readers started
 
 	// Rest after failures: no reader is started before restUntil.
 	restUntil time.Time
@@ -89,7 +90,7 @@ func (m *monitor) configure(p plannedQueue, r runner, option int) (retired runne
 	m.runner, m.limit, m.slots, m.isOn, m.version = r, limit, slots, p.IsOn, p.Version
 	if changed {
 		m.restUntil, m.failures, m.guard = time.Time{}, 0, 0
-		m.wake(false)
+		m.lookBy(time.Now())
 	}
 	return retired
 }
@@ -134,7 +135,7 @@ func (m *monitor) start() {
 		return
 	}
 	if len(m.running) == 0 {
-		m.productive = false
+		m.productive, m.busySince = false, now
 	} else if m.guard > 0 || m.failures > 0 {
 		return // one is enough to find out whether it works again
 	}
@@ -214,6 +215,13 @@ func (m *monitor) found() {
 	if time.Since(m.emptyAt) > emptyHold {
 		m.start()
 	}
+}
+
+// lookNow says that something may have changed unannounced.
+func (m *monitor) lookNow() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lookBy(time.Now())
 }
 
 // retryIn says that a group of the queue is left alone for d.
@@ -316,10 +324,13 @@ func (m *monitor) looked(s scan, writers []string, hadFlag bool, began time.Time
 		m.setFlag(false)
 		m.lookBy(m.restUntil)
 	case len(m.running) > 0:
-		if now.Sub(m.startedAt) > flagLag {
+		if now.Sub(m.busySince) > flagLag {
 			m.setFlag(false)
 		}
 		m.pause = min(max(busyLook, 2*m.pause), slackLook)
+		if len(m.running) >= m.limit {
+			m.pause = slackLook
+		}
 		if s.HasReady {
 			m.wake(false)
 		}

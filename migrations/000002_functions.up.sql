@@ -5294,7 +5294,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:d640ea979c25bc5cf0e8d99836765d6b94bc7bf89f907c7a911587358c547d34
+-- sqlgen:begin functions/internal/_receive.sql sha256:3c0d572a53fc96743eb7063a7b67aab15fe80658e3636a75e94178cfe5885825
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5320,7 +5320,8 @@ as $$
 declare
   q record;
   e record;
-  lowest bigint := -1;
+  found_at bigint;
+  lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
   deadline timestamptz;
   nap double precision := 0.005;
@@ -5381,7 +5382,8 @@ begin
       then
         -- The common case in one go: one message wanted, and the one at the start hint can be had. It
         -- says what _claim and _take say; everything unusual is left to them.
-        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, true as is_unusual
+        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
+               true as is_unusual
           into e
           from sb_internal.message as m
          where m.queue_id = q.queue_id
@@ -5393,6 +5395,8 @@ begin
         if found then
           begin
             conversation := e.conversation_handle;
+            found_at := e.queuing_order;
+            lowest := -1;
             if e.message_sequence_number >= 64 then
               lowest := coalesce((
                 select c.message_sequence_number
@@ -5460,7 +5464,7 @@ begin
             if q.is_poison_message_handling_enabled then
               perform sb_internal._poison_record(q.queue_id);
             end if;
-            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], e.queuing_order);
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
             if q.has_activation_event then
               perform sb_internal._monitor_receive(q.queue_id, true);
             end if;

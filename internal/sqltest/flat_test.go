@@ -265,9 +265,9 @@ func TestRolledBackMessageComesSoonInBusyQueue(t *testing.T) {
 	f.fill(handles, 100)
 	done := make(chan []micros)
 	busy := f.another("busy")
-	go func() { done <- busy.turnover(4, 2, "Work", handles) }()
+	go func() { done <- busy.turnover(5, 2, "Work", handles) }()
 	pgtest.Eventually(t, 10*time.Second, func() bool { // the hint has left the message far behind
-		return f.Value("select max(pg_sequence_last_value(c.oid)) > 3000 from pg_class as c where c.relname ~ '^queue_[0-9]+_hint_5$'") == "t"
+		return f.Value("select max(pg_sequence_last_value(c.oid)) > 500 from pg_class as c where c.relname ~ '^queue_[0-9]+_hint_5$'") == "t"
 	})
 	failing.Rollback()
 	pgtest.Eventually(t, time.Second, func() bool {

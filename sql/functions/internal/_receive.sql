@@ -23,7 +23,8 @@ as $$
 declare
   q record;
   e record;
-  lowest bigint := -1;
+  found_at bigint;
+  lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
   deadline timestamptz;
   nap double precision := 0.005;
@@ -84,7 +85,8 @@ begin
       then
         -- The common case in one go: one message wanted, and the one at the start hint can be had. It
         -- says what _claim and _take say; everything unusual is left to them.
-        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, true as is_unusual
+        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
+               true as is_unusual
           into e
           from sb_internal.message as m
          where m.queue_id = q.queue_id
@@ -96,6 +98,8 @@ begin
         if found then
           begin
             conversation := e.conversation_handle;
+            found_at := e.queuing_order;
+            lowest := -1;
             if e.message_sequence_number >= 64 then
               lowest := coalesce((
                 select c.message_sequence_number
@@ -163,7 +167,7 @@ begin
             if q.is_poison_message_handling_enabled then
               perform sb_internal._poison_record(q.queue_id);
             end if;
-            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], e.queuing_order);
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
             if q.has_activation_event then
               perform sb_internal._monitor_receive(q.queue_id, true);
             end if;

@@ -1,0 +1,244 @@
+package sqltest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgsbroker/sbroker/internal/pgtest"
+)
+
+// The rollback matrix: whatever a verb did is undone by ROLLBACK, by ROLLBACK TO SAVEPOINT and by the end of the
+// session alike; afterwards nothing is locked, and everything goes on as if it had never been.
+func TestRollbackMatrix(t *testing.T) {
+	t.Parallel()
+	db, a, b := newTalk(t)
+	var left, right, other, leftGroup, rightGroup string
+	fresh := func() {
+		left, right = startTalk(a, "zero", "one")
+		say(a, right, "back")
+		other = a.Value("select sb.begin_dialog('Right', 'Left', 'Talk')")
+		leftGroup, rightGroup = groupOf(a, left), groupOf(a, right)
+		a.Exec("select sb.begin_conversation_timer($1::uuid, '1 day')", right)
+		a.Exec("select sb.set_state($1::uuid, '\"old\"')", rightGroup)
+	}
+	fill := func(sql string) string {
+		return strings.NewReplacer("$left", "'"+left+"'", "$right", "'"+right+"'", "$other", "'"+other+"'",
+			"$lgroup", "'"+leftGroup+"'", "$rgroup", "'"+rightGroup+"'", "$ogroup", "'"+groupOf(b, other)+"'").Replace(sql)
+	}
+	verbs := map[string]string{
+		"begin":                  "select sb.begin_dialog('Left', 'Right', 'Talk', lifetime => '1 h')",
+		"begin into a group":     "select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation => $left)",
+		"begin and first send":   "select sb.send(sb.begin_dialog('Left', 'Right', 'Talk'), 'Note', 'x')",
+		"first send":             "select sb.send($other, 'Note', 'x')",
+		"send":                   "select sb.send($left, 'Note', 'x')",
+		"send_batch":             "select sb.send_batch($left, 'Note', '{x,y,z}')",
+		"multicast":              "select sb.multicast(array[$left, $other]::uuid[], 'Note', 'x')",
+		"receive":                "select * from sb.receive('RightQueue')",
+		"receive one":            "select * from sb.receive('RightQueue', 1)",
+		"receive for group":      "select * from sb.receive('RightQueue', for_group => $rgroup)",
+		"get_conversation_group": "select sb.get_conversation_group('RightQueue')",
+		"move":                   "select sb.move_conversation($right, $ogroup)",
+		"end":                    "select sb.end_conversation($right)",
+		"end with error":         "select sb.end_conversation($right, 5, 'x')",
+		"end with cleanup":       "select sb.end_conversation($right, cleanup => true)",
+		"end, never sent":        "select sb.end_conversation($other)",
+		"timer":                  "select sb.begin_conversation_timer($right, '1 h')",
+		"timer cancelled":        "select sb.cancel_conversation_timer($right)",
+		"set_state":              "select sb.set_state($rgroup, '\"new\"')",
+		"all at once": "select sb.receive('RightQueue', 1); select sb.send($right, 'Note', 'y'); select sb.set_state($rgroup, '1'); " +
+			"select sb.begin_conversation_timer($right, '1 s'); select sb.end_conversation($right); select sb.end_conversation($left)",
+	}
+	undo := map[string]func(work string){
+		"rollback": func(work string) {
+			a.Begin()
+			a.Exec(work)
+			a.Rollback()
+		},
+		"savepoint": func(work string) {
+			a.Begin()
+			a.Exec("savepoint s")
+			a.Exec(work)
+			a.Exec("rollback to s")
+			a.Commit()
+		},
+		"savepoint, transaction still open": func(work string) {
+			a.Begin()
+			a.Exec("savepoint s")
+			a.Exec(work)
+			a.Exec("rollback to s")
+		},
+		"error": func(work string) {
+			a.Begin()
+			a.Exec(work)
+			a.ExecError("22012", "select 1/0")
+			a.Rollback()
+		},
+		"connection lost": func(work string) {
+			lose(t, db, b, func(conn *pgx.Conn) {
+				if _, err := conn.Exec(t.Context(), "begin; "+work); err != nil {
+					t.Fatal(work, err)
+				}
+			})
+		},
+	}
+	for name, verb := range verbs {
+		for how, undone := range undo {
+			fresh()
+			what := name + ", " + how
+			before := fingerprint(b)
+			states := [2]string{stateOf(b, left), stateOf(b, right)}
+			orders := b.Query("select queuing_order, message_sequence_number, status, sb.body_text(message_body) from sb.queue_messages order by 1")
+			undone(fill(verb))
+			wantValue(t, what+": tables", fingerprint(b), before)
+			wantRows(t, what+": messages", b.Query("select queuing_order, message_sequence_number, status, sb.body_text(message_body) from sb.queue_messages order by 1"), orders...)
+			wantValue(t, what+": states", stateOf(b, left)+stateOf(b, right), states[0]+states[1])
+
+			// Nothing is locked: every verb of both sides runs now.
+			b.Begin()
+			b.Exec("set local lock_timeout = '2s'")
+			for _, sql := range []string{
+				"select sb.send($left, 'Note', 'two')",
+				"select sb.begin_conversation_timer($right, '2 d')",
+				"select sb.set_state($rgroup, '2')",
+				"select sb.begin_dialog('Right', 'Left', 'Talk', related_conversation => $right)",
+				"select sb.move_conversation($other, $rgroup)",
+			} {
+				b.Exec(fill(sql))
+			}
+			wantRows(t, what+": received", b.Query(fill("select message_sequence_number, sb.body_text(message_body) from sb.receive('RightQueue', for_conversation => $right)")),
+				"0|zero", "1|one", "2|two")
+			b.Exec(fill("select sb.end_conversation($right)"))
+			b.Commit()
+			if how == "savepoint, transaction still open" {
+				a.Commit()
+			}
+			for _, handle := range b.Query("select conversation_handle from sb.conversation_endpoints") {
+				b.Exec("select sb.end_conversation($1::uuid, cleanup => true)", handle)
+			}
+			b.Exec("select sb.alter_queue('RightQueue', enabled => true)") // forgets the rollbacks
+		}
+	}
+	wantRows(t, "left over", leftOver(b))
+}
+
+// What a rolled-back transaction made cannot be used any more.
+func TestRolledBackHandles(t *testing.T) {
+	t.Parallel()
+	_, a, _ := newTalk(t)
+	a.Begin()
+	left, right := startTalk(a, "x")
+	a.Rollback()
+	for _, handle := range []string{left, right} {
+		a.ExecError("S8426", "select sb.send($1::uuid, 'Note', 'x')", handle)
+		a.ExecError("S8426", "select sb.end_conversation($1::uuid)", handle)
+	}
+	a.ExecError("S8436", "select sb.set_state($1::uuid, '1')", left)
+}
+
+// A first SEND in a savepoint that is rolled back: the next one is the first, and makes the target.
+func TestRolledBackFirstSend(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	left := beginTalk(a)
+	a.Begin()
+	a.Exec("savepoint s")
+	say(a, left, "never")
+	a.Exec("rollback to s")
+	wantValue(t, "state", stateOf(a, left), "SO")
+	wantValue(t, "target", stateOf(a, peerOf(a, left)), "")
+	say(a, left, "zero", "one")
+	a.Exec("savepoint s")
+	say(a, left, "never")
+	a.Exec("rollback to s")
+	say(a, left, "two")
+	a.Commit()
+	wantRows(t, "received", b.Query("select message_sequence_number, sb.body_text(message_body) from sb.receive('RightQueue')"), "0|zero", "1|one", "2|two")
+}
+
+// END rolled back to a savepoint with a send after it: the conversation goes on.
+func TestRolledBackEnd(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	for _, end := range []string{"", ", 3, 'x'", ", cleanup => true"} {
+		left, right := startTalk(a, "zero")
+		a.Begin()
+		a.Exec("savepoint s")
+		a.Exec("select sb.end_conversation($1::uuid"+end+")", left)
+		a.ExecError("S8426", "select sb.send($1::uuid, 'Note', 'x')", left)
+		a.Exec("rollback to s")
+		say(a, left, "one")
+		a.Commit()
+		wantRows(t, "received", take(b, "'RightQueue', for_conversation => '"+right+"'"), "zero", "one")
+	}
+}
+
+// The search hint is not transactional: whatever readers roll back is found again, complete and in order, even when
+// others have taken what came after it meanwhile.
+func TestNothingIsLostByRollbacks(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	a.Exec("select sb.alter_queue('RightQueue', poison_message_handling => false)")
+	random := rand.New(rand.NewPCG(7, 7))
+	want := map[string][]string{}
+	got := map[string][]string{}
+	for i := range 20 {
+		left := beginTalk(a)
+		for j := range 1 + i%5 {
+			body := strconv.Itoa(j)
+			say(a, left, body)
+			want[peerOf(a, left)] = append(want[peerOf(a, left)], body)
+		}
+	}
+	readers := []*pgtest.Session{a, b}
+	open := map[*pgtest.Session][]string{} // what each has received and not yet committed
+	close := func(s *pgtest.Session) {
+		rows, is := open[s]
+		if !is {
+			return
+		}
+		delete(open, s)
+		if random.IntN(3) > 0 {
+			s.Rollback()
+			return
+		}
+		s.Commit()
+		for _, row := range rows {
+			handle, body, _ := strings.Cut(row, "|")
+			got[handle] = append(got[handle], body)
+		}
+	}
+	for range 400 {
+		s := readers[random.IntN(2)]
+		if _, is := open[s]; !is {
+			s.Begin()
+			open[s] = nil
+		}
+		most := []string{"null", "1", "1", "2"}[random.IntN(4)]
+		open[s] = append(open[s], s.Query("select conversation_handle, sb.body_text(message_body) from sb.receive('RightQueue', "+most+")")...)
+		if random.IntN(2) == 0 {
+			close(s)
+		}
+	}
+	for _, s := range readers {
+		close(s)
+	}
+	for {
+		rows := a.Query("select conversation_handle, sb.body_text(message_body) from sb.receive('RightQueue', 1)")
+		if len(rows) == 0 {
+			break
+		}
+		handle, body, _ := strings.Cut(rows[0], "|")
+		got[handle] = append(got[handle], body)
+	}
+	for handle, bodies := range want {
+		if !slices.Equal(got[handle], bodies) {
+			t.Errorf("%s: got %q, want %q", handle, got[handle], bodies)
+		}
+	}
+	wantRows(t, "left", a.Query("select 1 from sb.queue_messages"))
+}
