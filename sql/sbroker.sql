@@ -5726,7 +5726,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:3c0d572a53fc96743eb7063a7b67aab15fe80658e3636a75e94178cfe5885825
+-- sqlgen:begin functions/internal/_receive.sql sha256:02b464cc5692b493f9e844165691d27bd691084400c63378c4ac9ef09af33bb7
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5812,19 +5812,22 @@ begin
         and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
           > date_part('epoch', clock_timestamp()) * 1000
       then
-        -- The common case in one go: one message wanted, and the one at the start hint can be had. It
-        -- says what _claim and _take say; everything unusual is left to them.
-        select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
-               true as is_unusual
-          into e
-          from sb_internal.message as m
-         where m.queue_id = q.queue_id
-           and m.priority = q.priority_levels[1]
-           and m.queuing_order >= coalesce(pg_sequence_last_value(
-             ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0)
-         order by m.queuing_order
-         limit 1;
-        if found then
+        -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
+        -- all readers begin there, one a few places on. It says what _claim and _take say; everything
+        -- unusual is left to them.
+        for attempt in 0..2 loop
+          select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
+                 true as is_unusual
+            into e
+            from sb_internal.message as m
+           where m.queue_id = q.queue_id
+             and m.priority = q.priority_levels[1]
+             and m.queuing_order >= coalesce(pg_sequence_last_value(
+               ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0)
+           order by m.queuing_order
+           limit 1
+          offset case attempt when 0 then 0 else 1 + ((pg_backend_pid() + 5 * attempt) & 15) end;
+          exit when not found;
           begin
             conversation := e.conversation_handle;
             found_at := e.queuing_order;
@@ -5887,37 +5890,38 @@ begin
             when sqlstate 'SB003' then
               held := null;
           end;
-          if held is not null and not e.is_unusual and q.system_names = 'documented' then
-            delete from sb_internal.message as n
-             where n.ctid = e.ctid;
-            if e.message_sequence_number - greatest(lowest, 0) >= 64 then
-              perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
-            end if;
-            if q.is_poison_message_handling_enabled then
-              perform sb_internal._poison_record(q.queue_id);
-            end if;
-            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
-            if q.has_activation_event then
-              perform sb_internal._monitor_receive(q.queue_id, true);
-            end if;
-            status := 0;
-            priority := e.priority;
-            queuing_order := e.queuing_order;
-            conversation_group_id := held;
-            conversation_handle := conversation;
-            message_sequence_number := e.message_sequence_number;
-            service_name := e.service_name;
-            service_id := e.service_id;
-            service_contract_name := e.contract_name;
-            service_contract_id := e.service_contract_id;
-            message_type_name := e.type_name;
-            message_type_id := e.message_type_id;
-            validation := e.validation;
-            message_body := e.message_body;
-            message_enqueue_time := e.message_enqueue_time;
-            return next;
-            return;
+          exit when held is not null;
+        end loop;
+        if held is not null and not e.is_unusual and q.system_names = 'documented' then
+          delete from sb_internal.message as n
+           where n.ctid = e.ctid;
+          if e.message_sequence_number - greatest(lowest, 0) >= 64 then
+            perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
           end if;
+          if q.is_poison_message_handling_enabled then
+            perform sb_internal._poison_record(q.queue_id);
+          end if;
+          perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
+          if q.has_activation_event then
+            perform sb_internal._monitor_receive(q.queue_id, true);
+          end if;
+          status := 0;
+          priority := e.priority;
+          queuing_order := e.queuing_order;
+          conversation_group_id := held;
+          conversation_handle := conversation;
+          message_sequence_number := e.message_sequence_number;
+          service_name := e.service_name;
+          service_id := e.service_id;
+          service_contract_name := e.contract_name;
+          service_contract_id := e.service_contract_id;
+          message_type_name := e.type_name;
+          message_type_id := e.message_type_id;
+          validation := e.validation;
+          message_body := e.message_body;
+          message_enqueue_time := e.message_enqueue_time;
+          return next;
+          return;
         end if;
       end if;
       if held is null then

@@ -585,7 +585,8 @@ func (x *work) anyVerb(service int) error {
 	case n < 91:
 		return x.run("maintain", "select sb.maintain()")
 	case n < 92:
-		return x.run("statistics", "select count(*) from sb.queue_messages, sb.queue_statistics, sb.conversation_endpoints")
+		return x.run("statistics", `select (select count(*) from sb.queue_messages), (select count(*) from sb.queue_statistics),
+			(select count(*) from sb.conversation_endpoints)`)
 	default:
 		return x.end(handle, endings[w.rnd.IntN(len(endings))])
 	}

@@ -127,14 +127,11 @@ func TestWholeConversationsOneAfterAnother(t *testing.T) {
 	wantRows(t, "priorities shown", a.Query("select distinct priority from sb.queue_messages where queue_name = 'LeftQueue' order by 1"), "2", "5", "8")
 	wantRows(t, "all at once", take(a, "'LeftQueue'"), want...)
 	a.Rollback()
-	for _, most := range []int{1, 2, 5, 11} {
+	for most := range want {
 		a.Begin()
-		var got []string
-		for range want {
-			got = append(got, take(a, fmt.Sprintf("'LeftQueue', %d", most))...)
-		}
-		wantRows(t, fmt.Sprint("max_messages ", most), got, want...)
+		wantRows(t, fmt.Sprint("max_messages ", most+1), take(a, fmt.Sprintf("'LeftQueue', %d", most+1)), want[:most+1]...)
 		a.Rollback()
+		a.Exec("select sb.alter_queue('LeftQueue', enabled => true)") // forgets the rollback
 	}
 	wantRows(t, "by group", take(a, "'LeftQueue', for_group => '"+group+"'"), want...)
 
@@ -225,7 +222,7 @@ func TestLongConversation(t *testing.T) {
 do $$
 begin
   for i in 0..499 loop
-    perform sb.send('`+left+`', 'Note', i::text);
+    perform sb.send('` + left + `', 'Note', i::text);
   end loop;
 end $$`)
 	next := 0

@@ -1,0 +1,215 @@
+package sqltest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pgsbroker/sbroker/internal/pgtest"
+)
+
+// dialogsBetween begins n dialogs from Service0, has a message sent on each in both directions and takes those messages
+// away, so that both sides are there and no queue holds anything. It returns the initiators' handles, each in a group
+// of its own.
+func (c *chaos) dialogsBetween(n int) []string {
+	c.t.Helper()
+	w := &worker{c: c, name: "dialogs"}
+	defer w.disconnect()
+	var handles []string
+	ok := w.transact(func(x *work) error {
+		for range n {
+			handle, err := x.begin(0, "")
+			if err != nil {
+				return err
+			}
+			if err := x.send(handle); err != nil {
+				return err
+			}
+			handles = append(handles, handle)
+		}
+		return nil
+	})
+	for _, handle := range handles {
+		peer := c.peers[handle]
+		ok = ok && w.transact(func(x *work) error {
+			if _, err := x.receive(1, ", for_conversation => $1::text::uuid", peer); err != nil {
+				return err
+			}
+			return x.send(peer)
+		}) && w.transact(func(x *work) error {
+			_, err := x.receive(0, ", for_conversation => $1::text::uuid", handle)
+			return err
+		})
+	}
+	if !ok {
+		c.t.FailNow()
+	}
+	return handles
+}
+
+// move moves one conversation into the group of another.
+func (x *work) move(handle, to string) error {
+	group, err := x.groupOf(to)
+	if err != nil {
+		return err
+	}
+	return x.run("move", "select sb.move_conversation($1::text::uuid, $2::text::uuid)", handle, group)
+}
+
+// Receivers look for a group by way of a conversation, and lock the group; when the conversation is moved between the
+// look and the lock, they hold the wrong group, and must not take the conversation's messages on the strength of it.
+func TestReceiversAgainstMoves(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	handles := c.dialogsBetween(8)
+	anchors, movable := handles[:2], handles[2:]
+	mover := func(w *worker) {
+		w.transact(func(x *work) error {
+			return x.move(movable[w.rnd.IntN(len(movable))], anchors[w.rnd.IntN(2)])
+		})
+	}
+	reader := func(arguments string) func(w *worker) {
+		return func(w *worker) {
+			w.transact(func(x *work) error {
+				_, err := x.receive(0, arguments)
+				return err
+			})
+		}
+	}
+	sender := func(w *worker) {
+		w.transact(func(x *work) error {
+			return x.sendBatch(c.peers[movable[w.rnd.IntN(len(movable))]], 1+w.rnd.IntN(4))
+		})
+	}
+	c.run(15*time.Second, mover, mover, mover, sender, sender,
+		reader(", 1"), reader(", 1"), reader(", 2"), reader(""),
+		func(w *worker) {
+			w.transact(func(x *work) error {
+				_, err := x.receive(0, ", 1, for_conversation => $1::text::uuid, timeout => '5 ms'", movable[w.rnd.IntN(len(movable))])
+				return err
+			})
+		})
+	c.finish()
+}
+
+// Everything that locks the group of a conversation, in crossing directions between the same few groups, one verb in
+// each transaction: whoever waited for a group that the conversation has left must not go on holding it.
+func TestGroupVerbsAgainstMoves(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	handles := c.dialogsBetween(8)
+	anchors, movable := handles[:3], handles[3:]
+	one := func(w *worker, handles []string) string { return handles[w.rnd.IntN(len(handles))] }
+	mover := func(w *worker) {
+		w.transact(func(x *work) error { return x.move(one(w, movable), one(w, anchors)) })
+	}
+	locker := func(w *worker) {
+		w.transact(func(x *work) error {
+			handle := one(w, movable)
+			switch w.rnd.IntN(5) {
+			case 0:
+				return x.run("timer", "select sb.begin_conversation_timer($1::text::uuid, '1 hour')", handle)
+			case 1:
+				return x.run("cancel", "select sb.cancel_conversation_timer($1::text::uuid)", handle)
+			case 2:
+				_, err := x.begin(0, ", related_conversation => $1::text::uuid", handle)
+				if err == nil {
+					err = errGiveUp
+				}
+				return err
+			case 3:
+				_, err := x.receive(0, ", for_conversation => $1::text::uuid", handle)
+				return err
+			default:
+				err := x.run("end", "select sb.end_conversation($1::text::uuid)", handle)
+				if err == nil {
+					err = errGiveUp
+				}
+				return err
+			}
+		})
+	}
+	holder := func(w *worker) {
+		w.transact(func(x *work) error {
+			_, err := x.receive(0, ", for_conversation => $1::text::uuid", one(w, anchors))
+			return err
+		})
+	}
+	sender := func(w *worker) {
+		w.transact(func(x *work) error { return x.send(c.peers[one(w, handles)]) })
+	}
+	c.run(15*time.Second, mover, mover, mover, locker, locker, locker, locker, holder, holder, sender)
+	c.finish()
+}
+
+// A verb waits for the group of a conversation. MOVE takes the conversation to another group and commits, and that group
+// is busy too: while the verb waits for it, the group it waited for first must be free again.
+func TestStaleGroupLockIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []struct{ name, sql string }{
+		{"end", "select sb.end_conversation($1::uuid)"},
+		{"end with error", "select sb.end_conversation($1::uuid, 1, 'no')"},
+		{"cleanup", "select sb.end_conversation($1::uuid, cleanup => true)"},
+		{"timer", "select sb.begin_conversation_timer($1::uuid, '1 hour')"},
+		{"cancel timer", "select sb.cancel_conversation_timer($1::uuid)"},
+		{"related dialog", "select sb.begin_dialog('Service0', 'Service1', 'Talk', related_conversation => $1::uuid)"},
+		{"receive", "select sb.receive('Queue0', for_conversation => $1::uuid)"},
+		{"move", `select sb.move_conversation($1::uuid, (select min(conversation_group_id::text)::uuid from sb.conversation_groups))`},
+	} {
+		t.Run(verb.name, func(t *testing.T) {
+			t.Parallel()
+			c := newChaos(t)
+			s := c.owner("setup")
+			begin := "select sb.begin_dialog('Service0', 'Service1', 'Talk')"
+			moving, first, second := s.Value(begin), s.Value(begin), s.Value(begin)
+			if verb.name == "move" {
+				// Its own destination must be neither of the two.
+				for s.Value("select min(conversation_group_id::text) from sb.conversation_groups where conversation_group_id <> $1::uuid", moving) == min(first, second) {
+					s.Value(begin)
+				}
+			}
+			s.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moving, first)
+
+			mover, waiter, holder, prober := c.owner("mover"), c.owner("waiter"), c.owner("holder"), c.owner("prober")
+			mover.Begin()
+			mover.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moving, second)
+			holder.Begin()
+			held := holder.GoExec("select sb.receive('Queue0', for_group => $1::uuid)", second)
+			pgtest.WaitBlocked(t, holder, mover)
+			waiter.Begin()
+			waited := waiter.GoExec(verb.sql, moving)
+			pgtest.WaitBlocked(t, waiter, mover)
+			mover.Commit()
+			if err := pgtest.Wait(t, held); err != nil {
+				t.Fatal(err)
+			}
+			pgtest.WaitBlocked(t, waiter, holder)
+
+			// Nobody holds the first group: it can be had without waiting.
+			prober.Begin()
+			if got := prober.Query("select from sb.conversation_group where conversation_group_id = $1::uuid for update nowait", first); len(got) != 1 {
+				t.Errorf("the first group: %d rows", len(got))
+			}
+			prober.Rollback()
+			holder.Commit()
+			if err := pgtest.Wait(t, waited); err != nil {
+				t.Fatal(err)
+			}
+			waiter.Commit()
+		})
+	}
+}
+
+// Two moves that exchange two conversations between the same two groups lock these in the same order.
+func TestCrossingMoves(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	h := c.dialogsBetween(4)
+	c.run(6*time.Second,
+		func(w *worker) { w.transact(func(x *work) error { return x.move(h[2], h[w.rnd.IntN(2)]) }) },
+		func(w *worker) { w.transact(func(x *work) error { return x.move(h[3], h[w.rnd.IntN(2)]) }) },
+		func(w *worker) { w.transact(func(x *work) error { return x.move(h[2], h[0]) }) },
+		func(w *worker) { w.transact(func(x *work) error { return x.move(h[2], h[1]) }) },
+		func(w *worker) { w.transact(func(x *work) error { return x.move(h[3], h[0]) }) },
+		func(w *worker) { w.transact(func(x *work) error { return x.move(h[3], h[1]) }) })
+	c.finish()
+}
