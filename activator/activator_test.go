@@ -718,7 +718,7 @@ func TestTransmission(t *testing.T) {
 			s.exec("select sb.alter_queue('server', enabled => true)")
 			s.eventually("the parked one", func() bool { return done.count("parked") == 1 })
 			sender.Commit()
-			s.within(6*time.Second, "the stranded one", func() bool { return done.count("stranded") == 1 })
+			s.within(15*time.Second, "the stranded one", func() bool { return done.count("stranded") == 1 })
 		})
 	}
 }

@@ -225,8 +225,8 @@ func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome,
 	}
 	// Back off first: with the rollback the group is free for others.
 	delay, backoffErr := s.a.backOffGroup(ctx, s.queue, messages[0].Group)
-	rollback(ctx, tx)
 	s.report(ctx, messages, delay, err)
+	rollback(ctx, tx)
 	return worked, backoffErr
 }
 

@@ -1670,7 +1670,8 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
--- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:de4285168551378d741f7bb02fc15b95afa04452c1282bad8b6b70e1c401018a
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:eb0907c87a1071811bae7b6d7c21595ed6d82f85dea14fe372a0e00e65b67142
+-- The settings keep the planner from fetching and sorting all that waits where one row is asked for.
 create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
   returns bigint
   language plpgsql
@@ -1678,6 +1679,8 @@ create or replace function sb_internal._deliver_conversation(e sb_internal.endpo
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $$
 declare
   target record;
@@ -2563,7 +2566,7 @@ comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
   'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
 revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_forget.sql
--- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:389be169255b7cffd580b21f2343fc4aef54006c6963828e7280f903f455f64a
+-- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:49f94cae4750395c472be14b544d3f63795ef0ddbe81d903520fb579bfc21728
 create or replace function sb_internal._get_conversation_group(
   caller name,
   queue_name text,
@@ -2577,6 +2580,7 @@ create or replace function sb_internal._get_conversation_group(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   q record;
@@ -3381,7 +3385,7 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:ce04bd0894e8405925601edbf7bc71e388451609d345629ccde967540ed2edc2
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:eecb055b10f2a06d2788d8d4c2801762cb6164fa14b6bea5e79a3c978b786ce2
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
@@ -3422,6 +3426,16 @@ begin
              or e.service_contract_id = _lock_conversations.service_contract_id
           order by e.conversation_handle
             for update;
+        perform 1
+           from sb_internal.send_counter as c
+          where exists (
+            select 1
+              from sb_internal.endpoint as e
+             where e.conversation_handle = c.conversation_handle
+               and (e.service_id = _lock_conversations.service_id
+                 or e.service_contract_id = _lock_conversations.service_contract_id))
+          order by c.conversation_handle
+            for update of c;
         -- Keeps new ones from coming, each of which needs a key share lock of its service (foreign key)
         -- and an insert. Late, since it stops work that has nothing to do with the conversations locked so
         -- far; the second pass takes those that came before it.
@@ -3454,7 +3468,7 @@ begin
 end
 $$;
 comment on function sb_internal._lock_conversations(integer, integer) is
-  'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never the victim of a deadlock, and part of one only after 5 s without success.';
+  'Locks every endpoint, with its group and counter, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never the victim of a deadlock, and part of one only after 5 s without success.';
 revoke all on function sb_internal._lock_conversations(integer, integer) from public;
 -- sqlgen:end functions/internal/_lock_conversations.sql
 -- sqlgen:begin functions/internal/_lock_counter.sql sha256:564e7cbe0050cd9269532a9f7ef7781f6f83a63bfcff32782cd3d43f7bc62fd2
@@ -4209,7 +4223,7 @@ comment on function sb_internal._next_catalog_ids() is
   'Puts the id sequences of the catalog behind every id in use, after a restore of data alone.';
 revoke all on function sb_internal._next_catalog_ids() from public;
 -- sqlgen:end functions/internal/_next_catalog_ids.sql
--- sqlgen:begin functions/internal/_next_group.sql sha256:b71a313de58540e092b780bf242b46a2f25bb36d88cb5025af8ecbda3d0b31c9
+-- sqlgen:begin functions/internal/_next_group.sql sha256:71c5e9154b71f28f916d60b1ced99307fe488dc34f79497e66ccbb526d5ab0be
 create or replace function sb_internal._next_group(
   queue_id integer,
   priority_levels smallint[],
@@ -4238,7 +4252,7 @@ begin
       exit when _next_group.conversation_group_id is not null;
     end loop;
 
-    if is_full then
+    if is_full and coalesce(sb_internal._cell(_next_group.queue_id, 'poison_alarm'), 0) = 0 then
       -- Full searches bring back what a rollback left behind the hint, and look at the clock. They are
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
@@ -4557,7 +4571,7 @@ comment on function sb_internal._poison_limit_reached(integer) is
   'Whether so many receives in a row were rolled back that the queue is off.';
 revoke all on function sb_internal._poison_limit_reached(integer) from public;
 -- sqlgen:end functions/internal/_poison_limit_reached.sql
--- sqlgen:begin functions/internal/_poison_record.sql sha256:aa5094287ad84a05191e210dd89561b71e9b95b204b060187e9e20c82985c595
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:cd420e9488b7021345ea49c21fea2d4605bfeac6cebd91da4f50079373599ebe
 create or replace function sb_internal._poison_record(queue_id integer)
   returns void
   language plpgsql
@@ -4594,6 +4608,8 @@ begin
     rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
     if alarm <> (rollbacks + 1 >= threshold) then
       perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
+      -- From now on no receive may take the short way, which does not look at the alarm.
+      perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_search')::regclass, 0);
     end if;
     rollbacks := sb_internal._poison_count(_poison_record.queue_id);
   end if;
@@ -5294,7 +5310,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:02b464cc5692b493f9e844165691d27bd691084400c63378c4ac9ef09af33bb7
+-- sqlgen:begin functions/internal/_receive.sql sha256:1f7c9071c8085643ec50876840a1e4fdad05828e715e247cb2a6644e8b825628
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5316,10 +5332,12 @@ create or replace function sb_internal._receive(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   q record;
   e record;
+  is_common boolean;
   found_at bigint;
   lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
@@ -5362,8 +5380,11 @@ begin
     if not q.is_enabled then
       perform sb_internal._raise('S9617', array[q.name]);
     end if;
-    if q.is_poison_message_handling_enabled
-      and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass) = 1
+    -- While the poison alarm is raised the time of the next full search stays in the past (see
+    -- _poison_record), so that the common case asks one question instead of two.
+    is_common := pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
+      > date_part('epoch', clock_timestamp()) * 1000;
+    if is_common is not true and q.is_poison_message_handling_enabled
       and sb_internal._poison_limit_reached(q.queue_id)
     then
       perform sb_internal._poison_disable(q.queue_id);
@@ -5376,10 +5397,7 @@ begin
         _receive.timeout, deadline);
       conversation := _receive.for_conversation;
     else
-      if remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled
-        and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
-          > date_part('epoch', clock_timestamp()) * 1000
-      then
+      if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then
         -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
         -- all readers begin there, one a few places on. It says what _claim and _take say; everything
         -- unusual is left to them.
@@ -6438,7 +6456,7 @@ comment on function sb_internal._stamp() is
   'Identity of this copy of the broker: cluster, database, message table. Reads the control file (some 20 µs): for rare paths only.';
 revoke all on function sb_internal._stamp() from public;
 -- sqlgen:end functions/internal/_stamp.sql
--- sqlgen:begin functions/internal/_stop_messaging.sql sha256:c28f2c60e816879c50aceef739e54ba667c6f461f4c6e898da60a7226563f3a5
+-- sqlgen:begin functions/internal/_stop_messaging.sql sha256:e10d658bb135484f25aa8199465ab674a6811753fe63b769bb606e4f4e8ccf06
 -- Once nobody has locks on these tables, nobody has locks on their rows, and what follows cannot deadlock.
 -- All at once or not at all: to hold one table while waiting for the next is how deadlocks are made.
 create or replace function sb_internal._stop_messaging()
@@ -6452,8 +6470,8 @@ as $$
 begin
   for attempt in 1..100 loop
     begin
-      lock table sb.conversation_group, sb_internal.endpoint, sb_internal.message, sb_internal.transmission,
-        sb_internal.due, sb_internal.event_notification in exclusive mode nowait;
+      lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+        sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode nowait;
       return;
     exception
       when lock_not_available then
@@ -6461,8 +6479,8 @@ begin
     end;
   end loop;
   -- Too busy to find a gap: stand in line. Whoever then waits for us while we wait for him has to retry.
-  lock table sb.conversation_group, sb_internal.endpoint, sb_internal.message, sb_internal.transmission,
-    sb_internal.due, sb_internal.event_notification in exclusive mode;
+  lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+    sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode;
 end
 $$;
 comment on function sb_internal._stop_messaging() is

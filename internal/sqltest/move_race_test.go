@@ -1,6 +1,8 @@
 package sqltest
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,49 +155,104 @@ func TestStaleGroupLockIsGivenBack(t *testing.T) {
 		{"cancel timer", "select sb.cancel_conversation_timer($1::uuid)"},
 		{"related dialog", "select sb.begin_dialog('Service0', 'Service1', 'Talk', related_conversation => $1::uuid)"},
 		{"receive", "select sb.receive('Queue0', for_conversation => $1::uuid)"},
-		{"move", `select sb.move_conversation($1::uuid, (select min(conversation_group_id::text)::uuid from sb.conversation_groups))`},
+		{"move", "select sb.move_conversation($1::uuid, $2::uuid)"},
 	} {
 		t.Run(verb.name, func(t *testing.T) {
 			t.Parallel()
 			c := newChaos(t)
 			s := c.owner("setup")
+			mover, waiter, holder, prober := c.owner("mover"), c.owner("waiter"), c.owner("holder"), c.owner("prober")
 			begin := "select sb.begin_dialog('Service0', 'Service1', 'Talk')"
-			moving, first, second := s.Value(begin), s.Value(begin), s.Value(begin)
-			if verb.name == "move" {
-				// Its own destination must be neither of the two.
-				for s.Value("select min(conversation_group_id::text) from sb.conversation_groups where conversation_group_id <> $1::uuid", moving) == min(first, second) {
-					s.Value(begin)
+			for attempt := 1; ; attempt++ {
+				moving, first, second := s.Value(begin), s.Value(begin), s.Value(begin)
+				s.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moving, first)
+				mover.Begin()
+				mover.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moving, second)
+				holder.Begin()
+				held := holder.GoExec("select sb.receive('Queue0', for_group => $1::uuid)", second)
+				pgtest.WaitBlocked(t, holder, mover)
+				waiter.Begin()
+				args := []any{moving}
+				if strings.Contains(verb.sql, "$2") {
+					args = append(args, s.Value(begin))
+				}
+				waited := waiter.GoExec(verb.sql, args...)
+				pgtest.WaitBlocked(t, waiter, mover)
+				mover.Commit()
+				// Whoever of the two comes first has the second group.
+				var err error
+				isHolders := false
+				select {
+				case err = <-waited:
+				case err = <-held:
+					isHolders = true
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if isHolders {
+					pgtest.WaitBlocked(t, waiter, holder)
+					// Nobody holds the first group: it can be had without waiting.
+					prober.Begin()
+					prober.Exec("select sb.receive('Queue0', for_group => $1::uuid, timeout => '0')", first)
+					got := prober.Query("select from sb.conversation_group where conversation_group_id = $1::uuid for no key update skip locked", first)
+					if len(got) != 1 {
+						t.Error("the first group is still locked")
+					}
+					prober.Rollback()
+					holder.Commit()
+					err = pgtest.Wait(t, waited)
+				} else {
+					waiter.Rollback()
+					err = pgtest.Wait(t, held)
+					holder.Commit()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if isHolders {
+					waiter.Commit()
+					return
+				}
+				if attempt == 50 {
+					t.Fatal("the holder never came first")
 				}
 			}
-			s.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moving, first)
-
-			mover, waiter, holder, prober := c.owner("mover"), c.owner("waiter"), c.owner("holder"), c.owner("prober")
-			mover.Begin()
-			mover.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moving, second)
-			holder.Begin()
-			held := holder.GoExec("select sb.receive('Queue0', for_group => $1::uuid)", second)
-			pgtest.WaitBlocked(t, holder, mover)
-			waiter.Begin()
-			waited := waiter.GoExec(verb.sql, moving)
-			pgtest.WaitBlocked(t, waiter, mover)
-			mover.Commit()
-			if err := pgtest.Wait(t, held); err != nil {
-				t.Fatal(err)
-			}
-			pgtest.WaitBlocked(t, waiter, holder)
-
-			// Nobody holds the first group: it can be had without waiting.
-			prober.Begin()
-			if got := prober.Query("select from sb.conversation_group where conversation_group_id = $1::uuid for update nowait", first); len(got) != 1 {
-				t.Errorf("the first group: %d rows", len(got))
-			}
-			prober.Rollback()
-			holder.Commit()
-			if err := pgtest.Wait(t, waited); err != nil {
-				t.Fatal(err)
-			}
-			waiter.Commit()
 		})
+	}
+}
+
+// The same without waiting: the verb has read which group the conversation is in, and gets to the lock only after a move
+// has committed. It then has the lock of the wrong group, and must let go of it before it waits for the right one, which
+// somebody holds who waits for the wrong one.
+func TestStaleGroupLockGotAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	s, mover, waiter, rival := c.owner("setup"), c.owner("mover"), c.owner("waiter"), c.owner("rival")
+	begin := "select sb.begin_dialog('Service0', 'Service1', 'Talk')"
+	for range 20 {
+		// Moves lock groups in id order: the rival has to have the one that the conversation goes to first.
+		high, low, moving := s.Value(begin), s.Value(begin), s.Value(begin)
+		if high < low {
+			high, low = low, high
+		}
+		move := "select sb.move_conversation($1::uuid, $2::uuid)"
+		s.Exec(move, moving, high)
+		other := s.Value(begin)
+		s.Exec(move, other, low)
+
+		// The table lock stops both in front of their first group lock.
+		mover.Begin()
+		mover.Exec("lock table sb.conversation_group in exclusive mode")
+		ended := waiter.GoExec("select sb.end_conversation($1::uuid)", moving)
+		pgtest.WaitBlocked(t, waiter, mover)
+		moved := rival.GoExec(move, other, high)
+		pgtest.WaitBlocked(t, rival, mover)
+		mover.Exec(move, moving, low)
+		mover.Commit()
+		if err := errors.Join(pgtest.Wait(t, ended), pgtest.Wait(t, moved)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -139,7 +139,7 @@ func TestWholeConversationsOneAfterAnother(t *testing.T) {
 	a.Exec("select sb.alter_queue('LeftQueue', enabled => true)")
 	speak()
 	wantRows(t, "by handle", take(a, "'LeftQueue', 2, for_conversation => '"+peerOf(a, plain)+"'"), "plain0", "plain1")
-	wantRows(t, "the rest", take(a, "'LeftQueue', 4"), "urgent0", "urgent1", "urgent2", "plain2")
+	wantRows(t, "the rest", take(a, "'LeftQueue', 4"), "urgent0", "urgent1", "urgent2", "plain20")
 }
 
 // The group with the highest priority that is free comes first, and get_conversation_group chooses like receive.

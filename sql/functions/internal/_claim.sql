@@ -26,16 +26,21 @@ begin
   if found
     and not exists (
       select 1
-        from sb_internal.message as m
-       where m.conversation_handle = _claim.conversation_handle)
-    and not exists (
-      select 1
-        from sb_internal.due as d
-       where d.conversation_handle = _claim.conversation_handle
-         and d.due_at <= clock_timestamp())
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _claim.conversation_handle
+         and e.conversation_group_id = claimed
+         and (exists (
+               select 1
+                 from sb_internal.message as m
+                where m.conversation_handle = _claim.conversation_handle)
+             or exists (
+               select 1
+                 from sb_internal.due as d
+                where d.conversation_handle = _claim.conversation_handle
+                  and d.due_at <= clock_timestamp())))
   then
-    -- A rival took the last message between the search and our lock. Rolling the subtransaction back
-    -- is the only way to let go of a row lock.
+    -- Between the search and our lock a rival took the last message, or the conversation was moved to a
+    -- group that is not ours. Rolling the subtransaction back is the only way to let go of a row lock.
     perform sb_internal._raise('SB003');
   end if;
   return claimed;

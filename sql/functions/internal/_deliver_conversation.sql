@@ -9,6 +9,7 @@ as $$
 declare
   target record;
   row_waiting record;
+  last_sequence bigint := -2;
   outcome text;
   moved bigint := 0;
 begin
@@ -26,12 +27,17 @@ begin
   -- the queue read below stays the right one.
   lock table sb_internal.message in row exclusive mode;
 
-  for row_waiting in
+  -- One by one: all at once the planner would rather fetch and sort, and mostly the first cannot leave.
+  loop
     select t.message_sequence_number, t.message_type_id, t.message_body
+      into row_waiting
       from sb_internal.transmission as t
      where t.conversation_handle = e.conversation_handle
+       and t.message_sequence_number > last_sequence
      order by t.message_sequence_number
-  loop
+     limit 1;
+    exit when not found;
+    last_sequence := row_waiting.message_sequence_number;
     select p.conversation_group_id, p.priority, p.state, s.queue_id
       into target
       from sb_internal.endpoint as p

@@ -11,6 +11,7 @@ create or replace function sb_internal._get_conversation_group(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   q record;

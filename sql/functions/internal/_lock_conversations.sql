@@ -38,6 +38,16 @@ begin
              or e.service_contract_id = _lock_conversations.service_contract_id
           order by e.conversation_handle
             for update;
+        perform 1
+           from sb_internal.send_counter as c
+          where exists (
+            select 1
+              from sb_internal.endpoint as e
+             where e.conversation_handle = c.conversation_handle
+               and (e.service_id = _lock_conversations.service_id
+                 or e.service_contract_id = _lock_conversations.service_contract_id))
+          order by c.conversation_handle
+            for update of c;
         -- Keeps new ones from coming, each of which needs a key share lock of its service (foreign key)
         -- and an insert. Late, since it stops work that has nothing to do with the conversations locked so
         -- far; the second pass takes those that came before it.
@@ -70,5 +80,5 @@ begin
 end
 $$;
 comment on function sb_internal._lock_conversations(integer, integer) is
-  'Locks every endpoint, with its group, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never the victim of a deadlock, and part of one only after 5 s without success.';
+  'Locks every endpoint, with its group and counter, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never the victim of a deadlock, and part of one only after 5 s without success.';
 revoke all on function sb_internal._lock_conversations(integer, integer) from public;

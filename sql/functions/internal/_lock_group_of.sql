@@ -7,7 +7,6 @@ create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  held uuid;
   seen uuid;
 begin
   loop
@@ -19,22 +18,10 @@ begin
     if not found then
       return null;
     end if;
-    exit when seen = held;
 
-    perform 1
-       from sb.conversation_group as g
-      where g.conversation_group_id = seen
-        for no key update skip locked;
-    if found then
-      -- One more look at the endpoint: a move may have committed between the two statements. The lock
-      -- of the group it left then stays with us; nothing is waited for while holding it unless the
-      -- next group is busy too.
-      held := seen;
-      continue;
-    end if;
-
-    -- Busy. A lock got by waiting must not be kept when the conversation was moved meanwhile: it would
-    -- be held in the wrong order while we wait for the next one. Rolling the subtransaction back frees it.
+    -- The conversation may be moved between the look and the lock, whether or not we wait. The lock of the
+    -- group it left must not be kept: we would hold it, in the wrong order, while we wait for the next
+    -- one. Rolling the subtransaction back frees it.
     begin
       perform 1
          from sb.conversation_group as g
@@ -54,7 +41,6 @@ begin
         null;
     end;
   end loop;
-  return held;
 end
 $$;
 comment on function sb_internal._lock_group_of(uuid) is

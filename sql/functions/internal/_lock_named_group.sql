@@ -38,31 +38,44 @@ begin
       perform sb_internal._raise('S8436', array[named::text]);
     end if;
 
-    perform 1
-       from sb.conversation_group as g
-      where g.conversation_group_id = named
-        for no key update skip locked;
-    if found then
-      perform 1
-         from sb_internal.endpoint as e
-        where e.conversation_handle = _lock_named_group.for_conversation
-          and e.conversation_group_id = named;
-      if found or _lock_named_group.for_conversation is null then
-        return named;
-      end if;
-    end if;
-
-    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
-      -- No limit: wait as everybody waits, in the lock queue.
-      if _lock_named_group.for_conversation is not null then
-        perform sb_internal._lock_group_of(_lock_named_group.for_conversation);
-      else
+    -- As in _lock_group_of: the lock of a group that turns out to be the wrong one is not kept.
+    begin
+      if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+        -- No limit: wait as everybody waits, in the lock queue.
         perform 1
            from sb.conversation_group as g
           where g.conversation_group_id = named
             for no key update;
+      else
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update skip locked;
       end if;
-    else
+      if found then
+        perform 1
+           from sb.conversation_group as g
+           join sb_internal.service as s on s.service_id = g.service_id
+          where g.conversation_group_id = named
+            and s.queue_id = _lock_named_group.queue_id
+            and (_lock_named_group.for_conversation is null
+              or exists (
+                select 1
+                  from sb_internal.endpoint as e
+                 where e.conversation_handle = _lock_named_group.for_conversation
+                   and e.conversation_group_id = named
+                   and e.state <> 'DO'));
+        if not found then
+          perform sb_internal._raise('SB003');
+        end if;
+        return named;
+      end if;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+
+    if _lock_named_group.timeout is not null and _lock_named_group.deadline is distinct from 'infinity' then
       exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
       perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
       nap := least(nap * 1.5, 0.25);

@@ -34,6 +34,8 @@ begin
     rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
     if alarm <> (rollbacks + 1 >= threshold) then
       perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
+      -- From now on no receive may take the short way, which does not look at the alarm.
+      perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_search')::regclass, 0);
     end if;
     rollbacks := sb_internal._poison_count(_poison_record.queue_id);
   end if;

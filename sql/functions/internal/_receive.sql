@@ -19,10 +19,12 @@ create or replace function sb_internal._receive(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   q record;
   e record;
+  is_common boolean;
   found_at bigint;
   lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
@@ -65,8 +67,11 @@ begin
     if not q.is_enabled then
       perform sb_internal._raise('S9617', array[q.name]);
     end if;
-    if q.is_poison_message_handling_enabled
-      and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass) = 1
+    -- While the poison alarm is raised the time of the next full search stays in the past (see
+    -- _poison_record), so that the common case asks one question instead of two.
+    is_common := pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
+      > date_part('epoch', clock_timestamp()) * 1000;
+    if is_common is not true and q.is_poison_message_handling_enabled
       and sb_internal._poison_limit_reached(q.queue_id)
     then
       perform sb_internal._poison_disable(q.queue_id);
@@ -79,10 +84,7 @@ begin
         _receive.timeout, deadline);
       conversation := _receive.for_conversation;
     else
-      if remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled
-        and pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
-          > date_part('epoch', clock_timestamp()) * 1000
-      then
+      if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then
         -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
         -- all readers begin there, one a few places on. It says what _claim and _take say; everything
         -- unusual is left to them.

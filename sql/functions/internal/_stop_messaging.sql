@@ -11,8 +11,8 @@ as $$
 begin
   for attempt in 1..100 loop
     begin
-      lock table sb.conversation_group, sb_internal.endpoint, sb_internal.message, sb_internal.transmission,
-        sb_internal.due, sb_internal.event_notification in exclusive mode nowait;
+      lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+        sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode nowait;
       return;
     exception
       when lock_not_available then
@@ -20,8 +20,8 @@ begin
     end;
   end loop;
   -- Too busy to find a gap: stand in line. Whoever then waits for us while we wait for him has to retry.
-  lock table sb.conversation_group, sb_internal.endpoint, sb_internal.message, sb_internal.transmission,
-    sb_internal.due, sb_internal.event_notification in exclusive mode;
+  lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+    sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode;
 end
 $$;
 comment on function sb_internal._stop_messaging() is
