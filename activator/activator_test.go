@@ -933,3 +933,21 @@ func TestStopDuringStartup(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The functions for activators are for admins only.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	stranger := s.db.CreateRole(t, "stranger")
+	s.exec("select sb.grant_receive('server', $1)", stranger)
+	// Even one who may call everything.
+	s.exec(fmt.Sprintf("grant execute on all functions in schema sb, sb_internal to %s", stranger))
+	session := s.db.SessionAs(t, "stranger", stranger)
+	session.Exec("select sb.get_conversation_group('server')") // as the grant says
+	for _, call := range []string{
+		"activation_plan('{server}')", "activation_scan('{1}')", "queue_writers()", "probe_queue(1)", "take_reader(1)",
+		"back_off_group(gen_random_uuid())", "clear_back_off(gen_random_uuid())", "report_activation('x', '[]', '[]')",
+	} {
+		session.ExecError("42501", "select sb."+call)
+	}
+}

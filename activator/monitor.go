@@ -23,6 +23,7 @@ const (
 	quietLook = 250 * time.Millisecond // the longest pause between looks while something may turn up unannounced
 	busyLook  = 50 * time.Millisecond  // the first look for another reader's work while readers are busy; doubles
 	slackLook = time.Second            // the longest pause between those
+	lookSlack = 20 * time.Millisecond  // how much earlier a look may be, to be made together with others
 	slowLook  = 20                     // looks take at most 1/20 of the time, however slow they are
 	flagLag   = 20 * time.Millisecond  // a queue busy for longer than this does without notifications
 	emptyHold = 100 * time.Millisecond // no further reader is added so soon after one that found nothing

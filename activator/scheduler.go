@@ -106,7 +106,8 @@ func (s *scheduler) tick(ctx context.Context) error {
 		if isSweep {
 			m.tidy(now)
 		}
-		if hadFlag, due := m.takeLook(now, isSweep); due {
+		// Looks that are almost due go with those that are, and stay together from then on.
+		if hadFlag, due := m.takeLook(now.Add(lookSlack), isSweep); due {
 			queues = append(queues, m.id)
 			looking[m.id] = hadFlag
 		}

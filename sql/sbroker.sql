@@ -793,7 +793,7 @@ comment on function sb_internal._alter_message_type(name, text, text, regprocedu
   'ALTER MESSAGE TYPE behind sb.alter_message_type. No key column changes, so no sender waits.';
 revoke all on function sb_internal._alter_message_type(name, text, text, regprocedure, jsonb) from public;
 -- sqlgen:end functions/internal/_alter_message_type.sql
--- sqlgen:begin functions/internal/_alter_queue.sql sha256:20fb1bb61b84f76910c74d10ea5d13d9861d94baa58dd3c7d0fdcc5d927bb1b0
+-- sqlgen:begin functions/internal/_alter_queue.sql sha256:cdf8c8f82831ec578ca2a61e986fa979b684f1ec199dc6e555cf09de13fd85d6
 create or replace function sb_internal._alter_queue(
   caller name,
   name text,
@@ -863,6 +863,7 @@ begin
   if _alter_queue.enabled then
     perform sb_internal._poison_reset(object.id);
     perform sb_internal._deliver(object.id, null);
+    perform sb_internal._look_again(object.id);
   end if;
   -- Not only for those who announced that they wait: whoever listens has to look again.
   perform pg_notify('sb_queue_' || object.id, '');
@@ -1027,7 +1028,7 @@ comment on function sb_internal._arrived(integer) is
   'What follows the arrival of messages in a queue: waiters are notified, a watching QUEUE_ACTIVATION notification gets its event.';
 revoke all on function sb_internal._arrived(integer) from public;
 -- sqlgen:end functions/internal/_arrived.sql
--- sqlgen:begin functions/internal/_begin.sql sha256:fb0ceb2c2b5e58d748cc0e1cea973df03de20874e2ae0257ad16cf06924608d7
+-- sqlgen:begin functions/internal/_begin.sql sha256:6e6f3a3416baea04b190722b563eca541ebbbf0fee7bfbeca4e1721832f82bf1
 create or replace function sb_internal._begin(
   service_id integer,
   service_contract_id integer,
@@ -1046,6 +1047,15 @@ as $$
 declare
   handle uuid := gen_random_uuid();
 begin
+  -- The lock that the endpoint's foreign key takes anyway: against a service being dropped it is a
+  -- plain "not found" this way. After the group lock, as the key would.
+  perform 1
+     from sb_internal.service as s
+    where s.service_id = _begin.service_id
+      for key share;
+  if not found then
+    perform sb_internal._raise('S8423', array[_begin.service_id::text]);
+  end if;
   -- A fresh dialog's group takes the handle's value: one uuid less to make, one page less to touch.
   if _begin.conversation_group_id is null then
     insert into sb.conversation_group (conversation_group_id, service_id)
@@ -1407,7 +1417,7 @@ comment on function sb_internal._check_route(sb_internal.route) is
   'Checks the clauses of a route (R-079 to R-082). Errors: S9659 empty, S9660 too long, S9661, S9662, S9743, S9744, S9747, 22023.';
 revoke all on function sb_internal._check_route(sb_internal.route) from public;
 -- sqlgen:end functions/internal/_check_route.sql
--- sqlgen:begin functions/internal/_claim.sql sha256:c7c8edbd0f7ab7adc39f86f8a04b69fade19d9b2d4c58f3ed205770527b7d5b7
+-- sqlgen:begin functions/internal/_claim.sql sha256:0b370397489cfad94af3486760f4632de72e21f982ec8cc76625f586dbb0274b
 create or replace function sb_internal._claim(conversation_handle uuid)
   returns uuid
   language plpgsql
@@ -1436,16 +1446,21 @@ begin
   if found
     and not exists (
       select 1
-        from sb_internal.message as m
-       where m.conversation_handle = _claim.conversation_handle)
-    and not exists (
-      select 1
-        from sb_internal.due as d
-       where d.conversation_handle = _claim.conversation_handle
-         and d.due_at <= clock_timestamp())
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _claim.conversation_handle
+         and e.conversation_group_id = claimed
+         and (exists (
+               select 1
+                 from sb_internal.message as m
+                where m.conversation_handle = _claim.conversation_handle)
+             or exists (
+               select 1
+                 from sb_internal.due as d
+                where d.conversation_handle = _claim.conversation_handle
+                  and d.due_at <= clock_timestamp())))
   then
-    -- A rival took the last message between the search and our lock. Rolling the subtransaction back
-    -- is the only way to let go of a row lock.
+    -- Between the search and our lock a rival took the last message, or the conversation was moved to a
+    -- group that is not ours. Rolling the subtransaction back is the only way to let go of a row lock.
     perform sb_internal._raise('SB003');
   end if;
   return claimed;
@@ -1692,7 +1707,7 @@ comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, inte
   'Inserts an endpoint, an initiator''s counter row and, with a lifetime, the due row; fixes the priority (R-100) and returns it. has_priorities: the broker knows more levels than the default.';
 revoke all on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
 -- sqlgen:end functions/internal/_create_endpoint.sql
--- sqlgen:begin functions/internal/_create_event_notification.sql sha256:d9ed75daed80bca8b107e1d484775ea7ebf81a3ae25e66a58b47afe56c9ca78a
+-- sqlgen:begin functions/internal/_create_event_notification.sql sha256:24bd09591be98c2129aeaf1b6d8b3a36aed0bd37123b1473e739cea194898ed1
 create or replace function sb_internal._create_event_notification(
   caller name,
   name text,
@@ -1755,6 +1770,7 @@ begin
     update sb_internal.queue as q
        set has_activation_event = true
      where q.queue_id = object.id;
+    perform sb_internal._look_again(object.id);
   end if;
   -- The activator repeats events while activation stays necessary: it has to know of the new watcher.
   perform sb_internal._announce('event_notification_created', 'queue', _create_event_notification.queue_name);
@@ -2032,6 +2048,58 @@ comment on function sb_internal._create_target(sb_internal.endpoint) is
   'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
 revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_create_target.sql
+-- sqlgen:begin functions/internal/_delete_orphans.sql sha256:e0f7809ef5d413a2818b857f055a2fe256d579de253bdfc19dbec23080ead47d
+create or replace function sb_internal._delete_orphans()
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+as $$
+declare
+  start constant uuid := gen_random_uuid();
+  stepped uuid := start;
+  wrapped boolean := false;
+begin
+  -- From conversation to conversation, from a random point on and at most once around: the same work
+  -- whatever the backlog, and sooner or later everywhere.
+  for step in 1..1000 loop
+    select m.conversation_handle
+      into stepped
+      from sb_internal.message as m
+     where m.conversation_handle > stepped
+     order by m.conversation_handle
+     limit 1;
+    if not found then
+      exit when wrapped;
+      wrapped := true;
+      stepped := '00000000-0000-0000-0000-000000000000';
+      continue;
+    end if;
+    exit when wrapped and stepped > start;
+
+    continue when exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = stepped
+         and e.state <> 'DO');
+    delete from sb_internal.message as m
+     where m.ctid = any (array(
+       select o.ctid
+         from sb_internal.message as o
+        where o.conversation_handle = stepped
+        limit 10000
+          for update skip locked));
+  end loop;
+end
+$$;
+comment on function sb_internal._delete_orphans() is
+  'Deletes messages whose endpoint has gone, because both sides ended at once: they never count as ready, nobody needs them gone. Looks at 1000 conversations a call.';
+revoke all on function sb_internal._delete_orphans() from public;
+-- sqlgen:end functions/internal/_delete_orphans.sql
 -- sqlgen:begin functions/internal/_deliver.sql sha256:63303719de01a6e27d21625e9509e3ce065262dd5b492b7b69e360e0d5c44af2
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
   returns bigint
@@ -2102,8 +2170,7 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
--- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:eb0907c87a1071811bae7b6d7c21595ed6d82f85dea14fe372a0e00e65b67142
--- The settings keep the planner from fetching and sorting all that waits where one row is asked for.
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:4609ac62659d06b2475925fc701816c1f73e826d2ea521101da6b207e324b668
 create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
   returns bigint
   language plpgsql
@@ -2111,12 +2178,11 @@ create or replace function sb_internal._deliver_conversation(e sb_internal.endpo
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
-  set enable_seqscan = off
-  set enable_bitmapscan = off
 as $$
 declare
   target record;
   row_waiting record;
+  last_sequence bigint := -2;
   outcome text;
   moved bigint := 0;
 begin
@@ -2134,12 +2200,17 @@ begin
   -- the queue read below stays the right one.
   lock table sb_internal.message in row exclusive mode;
 
-  for row_waiting in
+  -- One by one: all at once the planner would rather fetch and sort, and mostly the first cannot leave.
+  loop
     select t.message_sequence_number, t.message_type_id, t.message_body
+      into row_waiting
       from sb_internal.transmission as t
      where t.conversation_handle = e.conversation_handle
+       and t.message_sequence_number > last_sequence
      order by t.message_sequence_number
-  loop
+     limit 1;
+    exit when not found;
+    last_sequence := row_waiting.message_sequence_number;
     select p.conversation_group_id, p.priority, p.state, s.queue_id
       into target
       from sb_internal.endpoint as p
@@ -3925,7 +3996,7 @@ comment on function sb_internal._lock_counter(uuid) is
   'Waits for SENDs on the conversation and keeps further ones out, to the end of the transaction.';
 revoke all on function sb_internal._lock_counter(uuid) from public;
 -- sqlgen:end functions/internal/_lock_counter.sql
--- sqlgen:begin functions/internal/_lock_group_of.sql sha256:04848400cd3b91af33e008b42ff2516c4f08c717312cafd7edcb9f1f5f4e1c22
+-- sqlgen:begin functions/internal/_lock_group_of.sql sha256:7724946cf0355e300a9b10428725291d83bd4bbdf52add966b5dd6c169108b83
 create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   returns uuid
   language plpgsql
@@ -3935,7 +4006,6 @@ create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  held uuid;
   seen uuid;
 begin
   loop
@@ -3947,22 +4017,10 @@ begin
     if not found then
       return null;
     end if;
-    exit when seen = held;
 
-    perform 1
-       from sb.conversation_group as g
-      where g.conversation_group_id = seen
-        for no key update skip locked;
-    if found then
-      -- One more look at the endpoint: a move may have committed between the two statements. The lock
-      -- of the group it left then stays with us; nothing is waited for while holding it unless the
-      -- next group is busy too.
-      held := seen;
-      continue;
-    end if;
-
-    -- Busy. A lock got by waiting must not be kept when the conversation was moved meanwhile: it would
-    -- be held in the wrong order while we wait for the next one. Rolling the subtransaction back frees it.
+    -- The conversation may be moved between the look and the lock, whether or not we wait. The lock of the
+    -- group it left must not be kept: we would hold it, in the wrong order, while we wait for the next
+    -- one. Rolling the subtransaction back frees it.
     begin
       perform 1
          from sb.conversation_group as g
@@ -3982,14 +4040,13 @@ begin
         null;
     end;
   end loop;
-  return held;
 end
 $$;
 comment on function sb_internal._lock_group_of(uuid) is
   'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
 revoke all on function sb_internal._lock_group_of(uuid) from public;
 -- sqlgen:end functions/internal/_lock_group_of.sql
--- sqlgen:begin functions/internal/_lock_named_group.sql sha256:e1ff1795a9c2a089c3b2c1bfcd3c2be9e340d71afe3895bb63776fe443966e5a
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:757681a9b7d4b3508fcf39ef6c6a86c9714a8cdd49e84e085b0916acb6c1fa6b
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
   for_conversation uuid,
@@ -4030,31 +4087,46 @@ begin
       perform sb_internal._raise('S8436', array[named::text]);
     end if;
 
-    perform 1
-       from sb.conversation_group as g
-      where g.conversation_group_id = named
-        for no key update skip locked;
-    if found then
-      perform 1
-         from sb_internal.endpoint as e
-        where e.conversation_handle = _lock_named_group.for_conversation
-          and e.conversation_group_id = named;
-      if found or _lock_named_group.for_conversation is null then
-        return named;
-      end if;
-    end if;
-
-    if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
-      -- No limit: wait as everybody waits, in the lock queue.
-      if _lock_named_group.for_conversation is not null then
-        perform sb_internal._lock_group_of(_lock_named_group.for_conversation);
-      else
+    -- As in _lock_group_of: a lock that turns out to be of the wrong group, or too late, is not kept.
+    begin
+      if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+        -- No limit: wait as everybody waits, in the lock queue.
         perform 1
            from sb.conversation_group as g
           where g.conversation_group_id = named
             for no key update;
+      else
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update skip locked;
       end if;
-    else
+      if found then
+        perform 1
+           from sb.conversation_group as g
+           join sb_internal.service as s on s.service_id = g.service_id
+           join sb_internal.queue as q on q.queue_id = s.queue_id
+          where g.conversation_group_id = named
+            and q.queue_id = _lock_named_group.queue_id
+            and q.is_enabled
+            and (_lock_named_group.for_conversation is null
+              or exists (
+                select 1
+                  from sb_internal.endpoint as e
+                 where e.conversation_handle = _lock_named_group.for_conversation
+                   and e.conversation_group_id = named
+                   and e.state <> 'DO'));
+        if not found then
+          perform sb_internal._raise('SB003');
+        end if;
+        return named;
+      end if;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+
+    if _lock_named_group.timeout is not null and _lock_named_group.deadline is distinct from 'infinity' then
       exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
       perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
       nap := least(nap * 1.5, 0.25);
@@ -4072,6 +4144,29 @@ comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval,
   'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Errors: S8426, S8436 also for those of another queue.';
 revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;
 -- sqlgen:end functions/internal/_lock_named_group.sql
+-- sqlgen:begin functions/internal/_look_again.sql sha256:ca1490613e3e19080c79c985b73e051ddeea227c503059c43ab806e1fac4012c
+create or replace function sb_internal._look_again(queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (
+    select 1
+      from sb_internal.message as m
+     where m.queue_id = _look_again.queue_id)
+  then
+    perform sb_internal._arrived(_look_again.queue_id);
+  end if;
+end
+$$;
+comment on function sb_internal._look_again(integer) is
+  'After DDL that makes messages ready which arrived before: what is due to arriving messages, waiters and notifications, is done for them now.';
+revoke all on function sb_internal._look_again(integer) from public;
+-- sqlgen:end functions/internal/_look_again.sql
 -- sqlgen:begin functions/internal/_lookup.sql sha256:3d4bbef0fd802b0b924ba4a3035b78ec1a99d5d7bff40a607ce56ff3e762dca5
 create or replace function sb_internal._lookup(
   kind text,
@@ -4136,7 +4231,7 @@ comment on function sb_internal._lookup(text, text, boolean) is
   'Id, owner and access list of an object, system objects under either of their names; nulls when it is missing and if_exists accepts that. Errors: 42602, S0208 queue, S8423 service, 42704.';
 revoke all on function sb_internal._lookup(text, text, boolean) from public;
 -- sqlgen:end functions/internal/_lookup.sql
--- sqlgen:begin functions/internal/_maintain.sql sha256:cc6ce7980023a2bfd1880f042a79e493312ba0956e5468ef838f5e09d82bef17
+-- sqlgen:begin functions/internal/_maintain.sql sha256:e352662974864859aa4c9ca9beeb9ce952d7c1b1d64d0253e1b7ff827d819067
 create or replace function sb_internal._maintain(caller name)
   returns void
   language plpgsql
@@ -4147,18 +4242,7 @@ create or replace function sb_internal._maintain(caller name)
 as $$
 begin
   perform sb_internal._require_admin(_maintain.caller, 'maintain');
-  -- Messages whose endpoint has gone: both sides ended at once. Never counted as ready, never needed.
-  delete from sb_internal.message as m
-   where m.ctid = any (array(
-     select o.ctid
-       from sb_internal.message as o
-      where not exists (
-        select 1
-          from sb_internal.endpoint as e
-         where e.conversation_handle = o.conversation_handle
-           and e.state <> 'DO')
-      limit 10000
-        for update skip locked));
+  perform sb_internal._delete_orphans();
   delete from sb_internal.group_backoff as b
    where b.not_before < sb_internal._now() - interval '1 hour';
   delete from sb_internal.activated_task as t
@@ -4473,7 +4557,7 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
--- sqlgen:begin functions/internal/_move_service.sql sha256:2b3478abf08e7c45bca12ce50444fa3ee96515ff263aeea88b880b0a2b4c1c04
+-- sqlgen:begin functions/internal/_move_service.sql sha256:dc930b997941d41ce6005bcda0f3e699747dbc9fb50dd432d77121dfb215e3dd
 create or replace function sb_internal._move_service(service_id integer, from_queue_id integer, to_queue_id integer)
   returns void
   language plpgsql
@@ -4526,7 +4610,7 @@ begin
    where d.conversation_handle = any (moving);
 
   perform pg_notify('sb_queue_' || _move_service.from_queue_id, '');
-  perform pg_notify('sb_queue_' || _move_service.to_queue_id, '');
+  perform sb_internal._look_again(_move_service.to_queue_id);
 end
 $$;
 comment on function sb_internal._move_service(integer, integer, integer) is
@@ -5178,7 +5262,7 @@ comment on function sb_internal._prune_roles() is
   'Takes roles that no longer exist out of the access lists, so that a new role of the same name inherits nothing.';
 revoke all on function sb_internal._prune_roles() from public;
 -- sqlgen:end functions/internal/_prune_roles.sql
--- sqlgen:begin functions/internal/_put_broker_priority.sql sha256:9ab007106d6ebc98a6a9a9d401fbe1c9763e9accfa3cc39d03ccede22fcfff43
+-- sqlgen:begin functions/internal/_put_broker_priority.sql sha256:cbc07217c528f32c7657a378c4605429a4164fe4fa07fe989e4277c5a7f86ad6
 create or replace function sb_internal._put_broker_priority(
   priority_id integer,
   name text,
@@ -5230,7 +5314,7 @@ begin
      and o.remote_service_name is not distinct from p.remote_service_name
      and o.priority_id <> _put_broker_priority.priority_id;
   if found then
-    perform sb_internal._raise('42710', array['broker priority for the same conversations,', twin || ',']);
+    perform sb_internal._raise('42710', array['a broker priority for the same contract and services:', twin]);
   end if;
   insert into sb_internal.conversation_priority as o
     (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
@@ -5419,7 +5503,7 @@ comment on function sb_internal._queues_on() is
   'Ids of the queues that are on, poison limits included; for views, whose functions run as whoever reads them.';
 revoke all on function sb_internal._queues_on() from public;
 -- sqlgen:end functions/internal/_queues_on.sql
--- sqlgen:begin functions/internal/_raise.sql sha256:c755e3f835a240ec3bef9fc183aff78aa844fa81411494768d3046c6289d624f
+-- sqlgen:begin functions/internal/_raise.sql sha256:c9ee34b5bb708ed9b9734fb38374f09df5df45e87bbad2e365b51072af5b641a
 -- Code generated by sqlgen from sql/errors.csv. DO NOT EDIT.
 -- Every coded error is raised here, so that the registry alone decides what callers see.
 create or replace function sb_internal._raise(
@@ -5642,7 +5726,7 @@ begin
       _detail := concat_ws(' ', _detail, 'sql_server_number=9659');
     when 'S9660' then
       _message := 'route clause %s is too long';
-      _hint := 'use at most %s characters';
+      _hint := 'use at most 256 characters, 128 for a broker instance';
       _detail := concat_ws(' ', _detail, 'sql_server_number=9660');
     when 'S9661' then
       _message := 'a mirror address needs a service name and a broker instance';
@@ -5707,7 +5791,7 @@ begin
       _hint := 'ask the owner of the object or an admin of sb for the right';
     when '42602' then
       _message := '%s name %s is not valid';
-      _hint := 'use 1 to %s characters';
+      _hint := 'use 1 to 128 characters, 256 for a remote service';
     when '42704' then
       _message := '%s %s does not exist';
       _hint := 'names are case-sensitive';
@@ -5742,7 +5826,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:1f7c9071c8085643ec50876840a1e4fdad05828e715e247cb2a6644e8b825628
+-- sqlgen:begin functions/internal/_receive.sql sha256:b5a4cb18b1534253d3836249665f5c1430609beb31d477fe6480ad60fa4f945c
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5869,7 +5953,7 @@ begin
                     and b.not_before > clock_timestamp())
                for no key update skip locked;
             if found then
-              select o.priority, o.lifetime, s.service_id, s.name as service_name, k.service_contract_id,
+              select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
                      k.name as contract_name, t.message_type_id, t.name as type_name,
                      case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
                        when 'VALID_XML' then 'X' else 'J' end as validation,
@@ -5887,7 +5971,7 @@ begin
                 into e
                 from sb_internal.endpoint as o
                 join sb_internal.service as s on s.service_id = o.service_id
-                join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+                left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
                cross join lateral (
                  select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
                         n.message_enqueue_time
@@ -7061,7 +7145,7 @@ comment on function sb_internal._system_namespace() is
   'Namespace of Error bodies under the option system_names.';
 revoke all on function sb_internal._system_namespace() from public;
 -- sqlgen:end functions/internal/_system_namespace.sql
--- sqlgen:begin functions/internal/_take.sql sha256:638f7af8e94b3028b060f5a1313d7099ad6fa3a7e8fbfd66f60fb3f56b208f38
+-- sqlgen:begin functions/internal/_take.sql sha256:c78e97c069c52f30efa0dcbc89e827b2b9949c72048e05ccab1859932cf17f02
 create or replace function sb_internal._take(
   conversation uuid,
   max_messages bigint,
@@ -7087,7 +7171,7 @@ begin
   select o.conversation_group_id as group_id, o.state, o.lifetime, o.priority, o.is_initiator,
          s.service_id, case b.system_names when 'sqlserver' then coalesce(s.sqlserver_name, s.name) else s.name end
            as service_name,
-         k.service_contract_id, case b.system_names when 'sqlserver' then coalesce(k.sqlserver_name, k.name)
+         o.service_contract_id, case b.system_names when 'sqlserver' then coalesce(k.sqlserver_name, k.name)
            else k.name end as contract_name,
          b.system_names,
          (select d.due_at
@@ -7106,7 +7190,7 @@ begin
     into e
     from sb_internal.endpoint as o
     join sb_internal.service as s on s.service_id = o.service_id
-    join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+    left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
    cross join sb_internal.broker as b
    where o.conversation_handle = _take.conversation
      and b.singleton;
@@ -7369,7 +7453,7 @@ comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, b
   'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). The caller holds the group lock.';
 revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) from public;
 -- sqlgen:end functions/internal/_take_group.sql
--- sqlgen:begin functions/internal/_terminate.sql sha256:8a52eb2c9d8d268da39a064398d321c8eb658b1ff9e48e7d192c7a41e2a5b4ac
+-- sqlgen:begin functions/internal/_terminate.sql sha256:4e92838d46e3ba857df34dfd3931aa9f70d18d0ac965365d67dceadd5553395c
 create or replace function sb_internal._terminate(
   conversation_handle uuid,
   code integer,
@@ -7385,10 +7469,8 @@ as $$
 declare
   e sb_internal.endpoint := sb_internal._lock_conversation(_terminate.conversation_handle);
 begin
-  -- A side that has ended already has told its peer; a peer that has ended needs no telling.
-  if e.state <> 'DO' then
-    perform sb_internal._error_endpoint(e.peer_handle, _terminate.code, _terminate.description);
-  end if;
+  -- Also for a side in DO, whose own word to the peer is still waiting to leave and goes with it.
+  perform sb_internal._error_endpoint(e.peer_handle, _terminate.code, _terminate.description);
   perform sb_internal._forget(e, false);
 end
 $$;

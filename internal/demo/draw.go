@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -49,7 +50,19 @@ type Drawing struct {
 	err    error // why it has ended
 }
 
-// NewDrawing draws until Stop. Whoever else writes to out calls Sync first.
+// lockedWriter lets the drawing and its commentary write each line whole.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// NewDrawing draws until Stop. To add text in the right place, call Sync first.
 func NewDrawing(ctx context.Context, out io.Writer, site *Site) (*Drawing, error) {
 	conn, err := pgx.Connect(ctx, site.URL(site.Owner))
 	if err != nil {
@@ -59,7 +72,7 @@ func NewDrawing(ctx context.Context, out io.Writer, site *Site) (*Drawing, error
 		closeConn(conn)
 		return nil, err
 	}
-	d := &Drawing{out: out, color: isColorTerminal(out), synced: make(chan string, 1), done: make(chan struct{})}
+	d := &Drawing{out: &lockedWriter{w: out}, color: isColorTerminal(out), synced: make(chan string, 1), done: make(chan struct{})}
 	// Not ctx: what happens while everything ends is drawn too.
 	drawing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop

@@ -903,6 +903,26 @@ select m.message_type_name, m.service_name, m.conversation_handle, sb.body_text(
 	wantRows(t, "system dialogs left", s.Query("select * from sb.conversation_endpoints as e where e.is_system"))
 }
 
+// TestEventForMessagesThatWait: DDL that makes waiting messages ready counts as their arrival.
+func TestEventForMessagesThatWait(t *testing.T) {
+	t.Parallel()
+	_, s := newApplication(t)
+	s.Exec(`
+select sb.create_queue('Watch'), sb.create_queue('Other'),
+       sb.create_service('Watcher', 'Watch', '{https://schemas.microsoft.com/SQL/Notifications/PostEventNotification}')`)
+	beginAndSend(s, "1")
+	events := func() []string { return s.Query("select count(*) from sb.receive('Watch')") }
+	s.Exec("select sb.create_event_notification('work', 'WarehouseQueue', 'QUEUE_ACTIVATION', 'Watcher')")
+	wantRows(t, "created", events(), "1")
+	s.Exec("select sb.alter_queue('WarehouseQueue', enabled => false)")
+	s.Exec("select sb.alter_queue('WarehouseQueue', enabled => true)")
+	wantRows(t, "switched on", events(), "1")
+	s.Exec("select sb.create_event_notification('work', 'Other', 'QUEUE_ACTIVATION', 'Watcher')")
+	wantRows(t, "nothing there", events(), "0")
+	s.Exec("select sb.alter_service('Warehouse', 'Other')")
+	wantRows(t, "moved", events(), "1")
+}
+
 func TestEventNotificationGoesWithItsQueue(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)

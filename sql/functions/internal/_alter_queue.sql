@@ -67,6 +67,7 @@ begin
   if _alter_queue.enabled then
     perform sb_internal._poison_reset(object.id);
     perform sb_internal._deliver(object.id, null);
+    perform sb_internal._look_again(object.id);
   end if;
   -- Not only for those who announced that they wait: whoever listens has to look again.
   perform pg_notify('sb_queue_' || object.id, '');

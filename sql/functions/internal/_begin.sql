@@ -16,6 +16,15 @@ as $$
 declare
   handle uuid := gen_random_uuid();
 begin
+  -- The lock that the endpoint's foreign key takes anyway: against a service being dropped it is a
+  -- plain "not found" this way. After the group lock, as the key would.
+  perform 1
+     from sb_internal.service as s
+    where s.service_id = _begin.service_id
+      for key share;
+  if not found then
+    perform sb_internal._raise('S8423', array[_begin.service_id::text]);
+  end if;
   -- A fresh dialog's group takes the handle's value: one uuid less to make, one page less to touch.
   if _begin.conversation_group_id is null then
     insert into sb.conversation_group (conversation_group_id, service_id)

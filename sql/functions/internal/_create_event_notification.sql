@@ -60,6 +60,7 @@ begin
     update sb_internal.queue as q
        set has_activation_event = true
      where q.queue_id = object.id;
+    perform sb_internal._look_again(object.id);
   end if;
   -- The activator repeats events while activation stays necessary: it has to know of the new watcher.
   perform sb_internal._announce('event_notification_created', 'queue', _create_event_notification.queue_name);

@@ -38,7 +38,7 @@ begin
       perform sb_internal._raise('S8436', array[named::text]);
     end if;
 
-    -- As in _lock_group_of: the lock of a group that turns out to be the wrong one is not kept.
+    -- As in _lock_group_of: a lock that turns out to be of the wrong group, or too late, is not kept.
     begin
       if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
         -- No limit: wait as everybody waits, in the lock queue.
@@ -56,8 +56,10 @@ begin
         perform 1
            from sb.conversation_group as g
            join sb_internal.service as s on s.service_id = g.service_id
+           join sb_internal.queue as q on q.queue_id = s.queue_id
           where g.conversation_group_id = named
-            and s.queue_id = _lock_named_group.queue_id
+            and q.queue_id = _lock_named_group.queue_id
+            and q.is_enabled
             and (_lock_named_group.for_conversation is null
               or exists (
                 select 1

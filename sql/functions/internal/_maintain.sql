@@ -8,18 +8,7 @@ create or replace function sb_internal._maintain(caller name)
 as $$
 begin
   perform sb_internal._require_admin(_maintain.caller, 'maintain');
-  -- Messages whose endpoint has gone: both sides ended at once. Never counted as ready, never needed.
-  delete from sb_internal.message as m
-   where m.ctid = any (array(
-     select o.ctid
-       from sb_internal.message as o
-      where not exists (
-        select 1
-          from sb_internal.endpoint as e
-         where e.conversation_handle = o.conversation_handle
-           and e.state <> 'DO')
-      limit 10000
-        for update skip locked));
+  perform sb_internal._delete_orphans();
   delete from sb_internal.group_backoff as b
    where b.not_before < sb_internal._now() - interval '1 hour';
   delete from sb_internal.activated_task as t

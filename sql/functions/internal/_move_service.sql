@@ -50,7 +50,7 @@ begin
    where d.conversation_handle = any (moving);
 
   perform pg_notify('sb_queue_' || _move_service.from_queue_id, '');
-  perform pg_notify('sb_queue_' || _move_service.to_queue_id, '');
+  perform sb_internal._look_again(_move_service.to_queue_id);
 end
 $$;
 comment on function sb_internal._move_service(integer, integer, integer) is

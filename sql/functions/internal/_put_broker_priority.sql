@@ -49,7 +49,7 @@ begin
      and o.remote_service_name is not distinct from p.remote_service_name
      and o.priority_id <> _put_broker_priority.priority_id;
   if found then
-    perform sb_internal._raise('42710', array['broker priority for the same conversations,', twin || ',']);
+    perform sb_internal._raise('42710', array['a broker priority for the same contract and services:', twin]);
   end if;
   insert into sb_internal.conversation_priority as o
     (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)

@@ -220,7 +220,7 @@ begin
       _detail := concat_ws(' ', _detail, 'sql_server_number=9659');
     when 'S9660' then
       _message := 'route clause %s is too long';
-      _hint := 'use at most %s characters';
+      _hint := 'use at most 256 characters, 128 for a broker instance';
       _detail := concat_ws(' ', _detail, 'sql_server_number=9660');
     when 'S9661' then
       _message := 'a mirror address needs a service name and a broker instance';
@@ -285,7 +285,7 @@ begin
       _hint := 'ask the owner of the object or an admin of sb for the right';
     when '42602' then
       _message := '%s name %s is not valid';
-      _hint := 'use 1 to %s characters';
+      _hint := 'use 1 to 128 characters, 256 for a remote service';
     when '42704' then
       _message := '%s %s does not exist';
       _hint := 'names are case-sensitive';

@@ -124,7 +124,7 @@ begin
                     and b.not_before > clock_timestamp())
                for no key update skip locked;
             if found then
-              select o.priority, o.lifetime, s.service_id, s.name as service_name, k.service_contract_id,
+              select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
                      k.name as contract_name, t.message_type_id, t.name as type_name,
                      case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
                        when 'VALID_XML' then 'X' else 'J' end as validation,
@@ -142,7 +142,7 @@ begin
                 into e
                 from sb_internal.endpoint as o
                 join sb_internal.service as s on s.service_id = o.service_id
-                join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+                left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
                cross join lateral (
                  select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
                         n.message_enqueue_time

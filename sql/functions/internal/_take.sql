@@ -23,7 +23,7 @@ begin
   select o.conversation_group_id as group_id, o.state, o.lifetime, o.priority, o.is_initiator,
          s.service_id, case b.system_names when 'sqlserver' then coalesce(s.sqlserver_name, s.name) else s.name end
            as service_name,
-         k.service_contract_id, case b.system_names when 'sqlserver' then coalesce(k.sqlserver_name, k.name)
+         o.service_contract_id, case b.system_names when 'sqlserver' then coalesce(k.sqlserver_name, k.name)
            else k.name end as contract_name,
          b.system_names,
          (select d.due_at
@@ -42,7 +42,7 @@ begin
     into e
     from sb_internal.endpoint as o
     join sb_internal.service as s on s.service_id = o.service_id
-    join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+    left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
    cross join sb_internal.broker as b
    where o.conversation_handle = _take.conversation
      and b.singleton;

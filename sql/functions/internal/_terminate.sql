@@ -13,10 +13,8 @@ as $$
 declare
   e sb_internal.endpoint := sb_internal._lock_conversation(_terminate.conversation_handle);
 begin
-  -- A side that has ended already has told its peer; a peer that has ended needs no telling.
-  if e.state <> 'DO' then
-    perform sb_internal._error_endpoint(e.peer_handle, _terminate.code, _terminate.description);
-  end if;
+  -- Also for a side in DO, whose own word to the peer is still waiting to leave and goes with it.
+  perform sb_internal._error_endpoint(e.peer_handle, _terminate.code, _terminate.description);
   perform sb_internal._forget(e, false);
 end
 $$;

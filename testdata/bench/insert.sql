@@ -1,0 +1,1 @@
+insert into bench.plain (body) values (:body::bytea);
