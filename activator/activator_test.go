@@ -951,3 +951,81 @@ func TestRights(t *testing.T) {
 		session.ExecError("42501", "select sb."+call)
 	}
 }
+
+// Three activators under load, whose backends are killed at random: every message is handled exactly once, in order.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.superuser(fmt.Sprintf("grant pg_signal_backend to %s", s.db.Owner))
+	s.exec("select sb.alter_queue('server', poison_message_handling => false, max_queue_readers => 5)")
+	s.exec("create table public.handled (conversation uuid, n int, id bigserial)")
+	s.exec(fmt.Sprintf("grant insert on public.handled to %s", s.role))
+	s.exec(fmt.Sprintf("grant usage on sequence public.handled_id_seq to %s", s.role))
+	var running, top atomic.Int32
+	for i := range 3 {
+		cfg := s.config()
+		cfg.Name = fmt.Sprint("activator ", i)
+		cfg.Logger = nil
+		s.start(cfg, func(a *activator.Activator) {
+			a.HandleFunc("server", func(ctx context.Context, b *activator.Batch) error {
+				n := running.Add(1)
+				defer running.Add(-1)
+				for old := top.Load(); n > old && !top.CompareAndSwap(old, n); old = top.Load() {
+				}
+				for _, m := range b.Messages {
+					_, err := b.Tx.Exec(ctx, "insert into public.handled (conversation, n) values ($1, $2::text::int)", m.Conversation, m.Text())
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}, activator.HandlerOptions{Batch: 3, MaxQueueReaders: 8})
+		})
+	}
+	const conversations, each = 12, 60
+	handles := make([]sbroker.Handle, conversations)
+	for i := range handles {
+		handles[i] = s.send("0")
+	}
+	var group sync.WaitGroup
+	for _, h := range handles {
+		group.Go(func() {
+			for n := 1; n < each; n++ {
+				if err := s.b.SendText(context.Background(), h, sbroker.DefaultMessageType, fmt.Sprint(n)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
+			}
+		})
+	}
+	sent := make(chan struct{})
+	go func() { group.Wait(); close(sent) }()
+	killed := 0
+	for over := false; !over; {
+		select {
+		case <-sent:
+			over = true
+		case <-time.After(time.Duration(rand.IntN(60)) * time.Millisecond):
+			killed += value[int](s, `
+select count(pg_terminate_backend(k.pid))
+from (
+  select a.pid from pg_stat_activity as a
+  where a.datname = current_database() and a.application_name like 'sbactivator %'
+  order by random() limit 2) as k`)
+		}
+	}
+	s.within(30*time.Second, "all handled", func() bool {
+		return value[int](s, "select count(*) from public.handled") >= conversations*each
+	})
+	time.Sleep(200 * time.Millisecond)
+	if n := value[int](s, "select count(*) from public.handled"); n != conversations*each {
+		t.Errorf("%d handled, want %d", n, conversations*each)
+	}
+	if n := value[int](s, `
+select count(*) from (
+  select h.n, row_number() over (partition by h.conversation order by h.id) - 1 as position from public.handled as h) as o
+where o.n <> o.position`); n != 0 {
+		t.Errorf("%d out of order", n)
+	}
+	t.Logf("%d backends killed, %d readers at most", killed, top.Load())
+}

@@ -1655,7 +1655,7 @@ comment on function sb_internal._create_contract(name, text, text[], text[], tex
   'CREATE CONTRACT behind sb.create_contract.';
 revoke all on function sb_internal._create_contract(name, text, text[], text[], text[], boolean) from public;
 -- sqlgen:end functions/internal/_create_contract.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:5c9029fdecad1bc59558844730a7aa42ecd0eb210b4e7a88190d48bd8b801393
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:1ec37eefa68a6ea334502ea31863421f59bb7617b03071c5a9d0e52ae534162c
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -1705,7 +1705,8 @@ end
 $$;
 comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) is
   'Inserts an endpoint, an initiator''s counter row and, with a lifetime, the due row; fixes the priority (R-100) and returns it. has_priorities: the broker knows more levels than the default.';
-revoke all on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
+revoke all on function sb_internal._create_endpoint(
+  uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
 -- sqlgen:end functions/internal/_create_endpoint.sql
 -- sqlgen:begin functions/internal/_create_event_notification.sql sha256:24bd09591be98c2129aeaf1b6d8b3a36aed0bd37123b1473e739cea194898ed1
 create or replace function sb_internal._create_event_notification(

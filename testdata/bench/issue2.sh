@@ -3,6 +3,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CLIENTS:=8}" "${SECONDS_EACH:=5}" "${ROUNDS:=3}" "${PREFILL:=300000}"
+: "${SBROKER_SQL:=$here/../../sql/sbroker.sql}"
 : "${PGBIN:=$(pg_config --bindir)}"
 PATH=$PGBIN:$PATH
 
@@ -25,13 +26,16 @@ $as_server "$PGBIN/pg_ctl" -D "$work/data" -l "$work/log" -w start >/dev/null -o
   -c autovacuum_naptime=5s"
 export PGHOST="$work" PGUSER=postgres PGDATABASE=bench PGOPTIONS='-c client_min_messages=warning'
 createdb bench
-psql -qXv ON_ERROR_STOP=1 -f "$here/../../sql/sbroker.sql" -f "$here/setup.sql" >/dev/null
+psql -qXv ON_ERROR_STOP=1 -f "$SBROKER_SQL" -f "$here/setup.sql" >/dev/null
 postmaster=$(head -1 "$work/data/postmaster.pid")
 ticks=$(getconf CLK_TCK)
 body=$(printf '%0200d' 0)
 
-# CPU that the server's processes had used when they ended: all backends of a finished pgbench are in it.
-ended() { sed 's/.*) //' "/proc/$postmaster/stat" | awk '{ print $14 + $15 }'; }
+# CPU of all server processes that have ended, which the backends of the last pgbench soon have.
+ended() {
+  while ps --ppid "$postmaster" -o args= | grep -q ' bench '; do sleep 0.1; done
+  sed 's/.*) //' "/proc/$postmaster/stat" | awk '{ print $14 + $15 }'
+}
 
 measure() { # name: appends "name tps microseconds-of-CPU" to results
   psql -qX -c checkpoint

@@ -47,4 +47,5 @@ end
 $$;
 comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) is
   'Inserts an endpoint, an initiator''s counter row and, with a lifetime, the due row; fixes the priority (R-100) and returns it. has_priorities: the broker knows more levels than the default.';
-revoke all on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
+revoke all on function sb_internal._create_endpoint(
+  uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
