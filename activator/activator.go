@@ -278,7 +278,8 @@ func (a *Activator) runnerFor(m *monitor, p plannedQueue) runner {
 	switch {
 	case a.isSuperuser:
 		// A procedure can always RESET ROLE.
-		a.complain(p.Name, "a superuser runs no activation procedures: log in as an sb admin that is a member of the execute_as roles", "procedure", p.Procedure)
+		a.complain(p.Name, "a superuser runs no activation procedures: log in as an admin of sb that is a member of the execute_as roles",
+			"procedure", p.Procedure)
 		return nil
 	case p.Statement == "":
 		a.complain(p.Name, "the activation procedure does not exist", "procedure", p.Procedure)

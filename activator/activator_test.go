@@ -394,7 +394,9 @@ func TestAutoEnd(t *testing.T) {
 		}
 	}
 	s.eventually("no conversation is left", func() bool {
-		return value[int](s, "select count(*) from sb.conversation_endpoints where service_id = (select service_id from sb.services where name = 'server')") == 0
+		return value[int](s, `
+select count(*) from sb.conversation_endpoints as e join sb.services as s on s.service_id = e.service_id
+where s.name = 'server'`) == 0
 	})
 	close(kinds)
 	got := slices.Sorted(func(yield func(sbroker.Kind) bool) {
@@ -801,7 +803,8 @@ func TestShutdownTimeout(t *testing.T) {
 func (s *stage) noBackends() {
 	s.t.Helper()
 	s.eventually("no connection is left", func() bool {
-		return value[int](s, "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'sbactivator %'") == 0
+		return value[int](s, `
+select count(*) from pg_stat_activity where datname = current_database() and application_name like 'sbactivator %'`) == 0
 	})
 	if n := value[int](s, "select count(*) from sb_internal.activated_task"); n != 0 {
 		s.t.Errorf("%d tasks still shown", n)
@@ -830,6 +833,27 @@ func TestActivationOffOn(t *testing.T) {
 	}
 	s.exec("select sb.alter_queue('server', activation_enabled => true)")
 	s.eventually("handled without a new message", func() bool { return s.seen() == 2 })
+}
+
+// While the broker is off nothing is started.
+func TestBrokerOff(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	cfg := s.config()
+	cfg.PollInterval = 500 * time.Millisecond
+	h := s.send("1")
+	var done tally
+	s.exec("select sb.disable_broker()")
+	s.start(cfg, func(a *activator.Activator) { a.HandleFunc("server", done.handle) })
+	time.Sleep(time.Second)
+	if n := done.total(); n != 0 {
+		t.Errorf("%d handled while the broker was off", n)
+	}
+	s.exec("select sb.enable_broker()")
+	s.eventually("handled", func() bool { return done.total() == 1 })
+	if err := s.b.End(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What an activator does shows in the views.

@@ -44,7 +44,6 @@ func BenchmarkDrain(b *testing.B) {
 	for _, batch := range []int{1, 100} {
 		b.Run(fmt.Sprint("batch=", batch), func(b *testing.B) {
 			s := newStage(b)
-			s.exec("set synchronous_commit = off")
 			bodies := make([][]byte, 0, 1000)
 			for i := range 1000 {
 				bodies = append(bodies, []byte(fmt.Sprint(i)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -87,7 +88,7 @@ func (a *Activator) connect(ctx context.Context) error {
 		timeout = max(timeout, h.options.Timeout)
 	}
 	// A handler that hangs outside the database does not notice its timeout, but the server ends its session.
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((timeout + cleanupTimeout).Milliseconds(), 10)
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(timeout + cleanupTimeout)
 	// Connections are opened as readers need them, so that without a size of its own the reader limits are the pool's.
 	config.MaxConns = cmp.Or(int32(a.cfg.PoolSize), maxReaders)
 	config.MinConns, config.MinIdleConns = 0, 0
@@ -97,6 +98,11 @@ func (a *Activator) connect(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)
 	}
 	return nil
+}
+
+// milliseconds is d as a setting of the server.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
 }
 
 // preflight waits for the database and looks whether it is one that the activator can work with.
@@ -153,12 +159,18 @@ where r.rolname = current_user`).Scan(&a.isSuperuser, &installed)
 // isOutage tells a database that cannot be reached or has gone away from one that refuses. It is for what the
 // activator itself does: a handler's own network errors look the same.
 func isOutage(err error) bool {
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return sbroker.IsRetryable(err) && pgErr.Code != "40001" && pgErr.Code != "40P01"
+	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return sbroker.IsRetryable(err) && !hasCode(err, "40001") && !hasCode(err, "40P01")
 	}
 	_, isNet := errors.AsType[net.Error](err)
 	return isNet || sbroker.IsRetryable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, context.DeadlineExceeded)
+}
+
+// hasCode reports whether the server has raised the code, whoever had asked it.
+func hasCode(err error, code sbroker.Code) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && sbroker.Code(pgErr.Code) == code
 }
 
 // plannedQueue is a row of sb.activation_plan.

@@ -26,7 +26,8 @@
 //     limits it. A procedure is called outside a transaction and commits itself. Both are called
 //     again while there is something to receive, so that neither needs a loop.
 //   - It runs as the queue's execute_as role, by SET ROLE: identity, not isolation, for it can RESET that.
-//     Therefore a superuser runs none. The search_path is that of the activator's login role, of which "$user" means the execute_as role.
+//     Therefore a superuser runs none. The settings are those of the activator's login role, but "$user" in its
+//     search_path is the execute_as role.
 //   - NOTICEs, warnings and errors go to the log with queue and procedure; results are discarded.
 //   - One that fails is called again after 0.1 s, doubling to 30 s. One that receives nothing although something is there
 //     is slowed down in the same way, until somebody receives, the procedure is replaced, or the queue is altered (state NOTIFIED).

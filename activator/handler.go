@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -103,8 +104,8 @@ func (o HandlerOptions) validate() error {
 	switch {
 	case o.MaxQueueReaders < 0 || o.MaxQueueReaders > maxReaders:
 		return fmt.Errorf("HandlerOptions.MaxQueueReaders is not between 0 and %d", maxReaders)
-	case o.Batch < 0:
-		return errors.New("HandlerOptions.Batch is negative")
+	case o.Batch < 0 || o.Batch > math.MaxInt32:
+		return errors.New("HandlerOptions.Batch is out of range")
 	case o.Timeout < 0:
 		return errors.New("HandlerOptions.Timeout is negative")
 	}
@@ -127,8 +128,9 @@ type runner interface {
 type session interface {
 	// pid of the backend.
 	pid() uint32
-	// step takes one of so many reader slots, and works once on what is ready. It calls found as soon as it
-	// knows that something was received. An error is not the fault of one conversation group: the reader ends, and the queue rests for a while.
+	// step takes one of so many reader slots, and works once on what is ready. It calls found as soon as
+	// it knows that something was received. An error is not the fault of one conversation group: the
+	// reader ends, and the queue rests for a while.
 	step(ctx context.Context, slots int, found func()) (outcome, error)
 	// close gives the connection back, or up when the last step has failed.
 	close(failed bool)
@@ -205,7 +207,8 @@ func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome,
 		return nothing, err
 	}
 	if len(messages) == 0 {
-		// Commit all the same: what an empty receive writes, such as the end of a queue that has reached its poison limit, is to last.
+		// Commit all the same: what an empty receive writes, such as that a queue has reached its poison
+		// limit, is to last.
 		return nothing, tx.Commit(callCtx)
 	}
 	cancel() // from here on the handler's time counts
@@ -239,7 +242,7 @@ func (s *goSession) handle(ctx context.Context, tx pgx.Tx, messages []sbroker.Me
 	handlerCtx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	if err := callHandler(handlerCtx, s.handler, batch); err != nil {
-		if handlerCtx.Err() == context.DeadlineExceeded {
+		if errors.Is(handlerCtx.Err(), context.DeadlineExceeded) {
 			return fmt.Errorf("handler timeout of %v: %w", s.options.Timeout, err)
 		}
 		return err
@@ -327,7 +330,7 @@ select exists (
 }
 
 // errNotYours is what a handler gets that wants to end the activator's transaction.
-var errNotYours = errors.New("activator: the transaction is committed when the handler returns nil, and rolled back when it returns an error")
+var errNotYours = errors.New("activator: the transaction ends when the handler returns: nil commits it, an error rolls it back")
 
 // handlerTx is a transaction that its user cannot end.
 type handlerTx struct{ pgx.Tx }

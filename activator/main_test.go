@@ -79,7 +79,10 @@ func (s *stage) executor(queue string) string {
 
 // config is that of an activator with short times.
 func (s *stage) config() activator.Config {
-	return activator.Config{DatabaseURL: s.db.URLAs(s.role), StartupTimeout: -1, Logger: slog.New(slog.NewTextHandler(&testLog{t: s.t}, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	return activator.Config{
+		DatabaseURL: s.db.URLAs(s.role), StartupTimeout: -1,
+		Logger: slog.New(slog.NewTextHandler(&testLog{t: s.t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
 }
 
 // running is an activator under test.

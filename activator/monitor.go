@@ -252,13 +252,15 @@ func (m *monitor) finish(r *reader, end ending) {
 		m.start()
 	default:
 		m.emptyAt = now
+		m.failures, m.guard = 0, 0
 		if len(m.running) > 0 {
 			break
 		}
 		if m.productive {
 			m.pause = 0
 		} else if m.notified {
-			// A notification for nothing: others were faster, or somebody holds the group. No more of them until the next look.
+			// A notification for nothing: others were faster, or somebody holds the group. No more of them
+			// until the next look.
 			m.setFlag(false)
 		}
 		m.notified = false
@@ -273,7 +275,7 @@ func (m *monitor) rest(now time.Time, err error) {
 	switch {
 	case !m.a.mayStart():
 		return
-	case errors.Is(err, sbroker.CodeQueueDisabled), errors.Is(err, sbroker.CodeQueueNotFound):
+	case hasCode(err, sbroker.CodeQueueDisabled), hasCode(err, sbroker.CodeQueueNotFound):
 		// Switched off or dropped this moment; the plan tells.
 		m.isOn = false
 		m.setFlag(false)

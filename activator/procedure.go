@@ -261,7 +261,7 @@ func (s *sqlSession) enterRole(ctx context.Context, db sbroker.DBTX, local bool)
 	}
 	if local {
 		_, err = db.Exec(ctx, `select pg_catalog.set_config('statement_timeout', @timeout::text, true)`,
-			pgx.StrictNamedArgs{"timeout": fmt.Sprint(s.a.cfg.HandlerTimeout.Milliseconds())})
+			pgx.StrictNamedArgs{"timeout": milliseconds(s.a.cfg.HandlerTimeout)})
 	}
 	return err
 }

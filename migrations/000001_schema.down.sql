@@ -10,16 +10,15 @@ declare
   relation record;
 begin
   for relation in
-    select c.oid::regclass as name, c.relkind
+    select c.relname, c.relkind
       from pg_catalog.pg_class as c
      where c.relnamespace = 'sb_internal'::regnamespace
        and c.relkind in ('r', 'S')
        and c.relname <> 'schema_migrations'
   loop
-    if pg_catalog.to_regclass(relation.name::text) is not null then
-      execute pg_catalog.format('drop %s %s cascade',
-        case relation.relkind when 'r' then 'table' else 'sequence' end, relation.name);
-    end if;
+    -- A table takes its sequences along.
+    execute pg_catalog.format('drop %s if exists sb_internal.%I cascade',
+      case relation.relkind when 'r' then 'table' else 'sequence' end, relation.relname);
   end loop;
 end
 $$;

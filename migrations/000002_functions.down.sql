@@ -19,6 +19,12 @@ begin
       select 'routine', p.oid, p.oid::regprocedure::text
         from pg_catalog.pg_proc as p
        where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+      union all
+      select 'trigger', t.oid, pg_catalog.format('%I on %s', t.tgname, t.tgrelid::regclass)
+        from pg_catalog.pg_trigger as t
+        join pg_catalog.pg_class as c on c.oid = t.tgrelid
+       where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+         and not t.tgisinternal
        order by oid desc
     loop
       begin

@@ -1473,6 +1473,47 @@ comment on function sb_internal._claim(uuid) is
   'Tries to lock, without waiting, the group of a conversation that seemed to have something to receive, and looks again under the lock; returns the group, or null when it is busy, in back-off, empty or gone (orphans).';
 revoke all on function sb_internal._claim(uuid) from public;
 -- sqlgen:end functions/internal/_claim.sql
+-- sqlgen:begin functions/internal/_claim_due.sql sha256:fef28a5314deee2d402341fa9f07361599f6957e509e8eeba439fbbb2eb8fbc0
+create or replace function sb_internal._claim_due(
+  queue_id integer,
+  level smallint,
+  out conversation_group_id uuid,
+  out conversation_handle uuid
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  candidate record;
+  tried uuid[] := '{}';
+begin
+  for candidate in
+    select d.conversation_handle, d.conversation_group_id, d.due_at
+      from sb_internal.due as d
+     where d.queue_id = _claim_due.queue_id
+       and d.priority = _claim_due.level
+     order by d.due_at
+     limit 300
+  loop
+    exit when candidate.due_at > clock_timestamp();
+    continue when candidate.conversation_group_id = any (tried);
+    conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+    if conversation_group_id is not null then
+      conversation_handle := candidate.conversation_handle;
+      return;
+    end if;
+    tried := tried || candidate.conversation_group_id;
+  end loop;
+end
+$$;
+comment on function sb_internal._claim_due(integer, smallint) is
+  'Locks the group of the timer or lifetime that has been due for longest and can be had, see _claim; null when there is none.';
+revoke all on function sb_internal._claim_due(integer, smallint) from public;
+-- sqlgen:end functions/internal/_claim_due.sql
 -- sqlgen:begin functions/internal/_clean_bodies.sql sha256:6bff9b525239244cf5edc3d6e3fedebcd6d8710665279811944e5c8a93670838
 create or replace function sb_internal._clean_bodies(bodies bytea[])
   returns bytea[]
@@ -4740,7 +4781,7 @@ comment on function sb_internal._next_catalog_ids() is
   'Puts the id sequences of the catalog behind every id in use, after a restore of data alone.';
 revoke all on function sb_internal._next_catalog_ids() from public;
 -- sqlgen:end functions/internal/_next_catalog_ids.sql
--- sqlgen:begin functions/internal/_next_group.sql sha256:71c5e9154b71f28f916d60b1ced99307fe488dc34f79497e66ccbb526d5ab0be
+-- sqlgen:begin functions/internal/_next_group.sql sha256:967c2928b9a64cf6029335ff849d64cc756cb2aaee3b9d76a8b489f3fb42b722
 create or replace function sb_internal._next_group(
   queue_id integer,
   priority_levels smallint[],
@@ -4758,7 +4799,8 @@ declare
   started double precision := date_part('epoch', clock_timestamp());
   next_full double precision := coalesce(sb_internal._cell(_next_group.queue_id, 'search'), 0)
     / double precision '1000';
-  is_full boolean := started >= next_full;
+  -- More than a minute ahead is not ours: a clock was set back, or a dump restored.
+  is_full boolean := started >= next_full or next_full > started + 60;
   level smallint;
 begin
   for pass in 1..2 loop
@@ -4773,12 +4815,13 @@ begin
       -- Full searches bring back what a rollback left behind the hint, and look at the clock. They are
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
-        ((started + greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started))) * 1000)::bigint);
+        ((started + least(60, least(5, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started))))) * 1000)::bigint);
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 
-    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day.
-    exit when next_full > started + 0.1;
+    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day: the
+    -- last full search took longer than 50 ms.
+    exit when next_full > started + 1;
     is_full := true;
   end loop;
 end
@@ -4787,7 +4830,7 @@ comment on function sb_internal._next_group(integer, smallint[]) is
   'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
 revoke all on function sb_internal._next_group(integer, smallint[]) from public;
 -- sqlgen:end functions/internal/_next_group.sql
--- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:80896e8cdfee6e0effdbf8fcb459bb0a03a1fe0d7bf97d31394882f03d54877b
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:bae4f63cc1a7410674c3d519d7ea44345d0a1bc92fcf659fdcf07909bdb60f9d
 -- The hint is where the last group that could be locked was found. It is never trusted: it says where
 -- to begin, not what to take, so it may be wrong in any way.
 create or replace function sb_internal._next_group_of_level(
@@ -4816,12 +4859,18 @@ declare
   first_step uuid;
 begin
   if _next_group_of_level.is_full then
-    select min(d.due_at)
+    -- One row, whatever the plan: min() may be planned to read all, and a volatile clock in the where clause
+    -- would be asked for each.
+    select d.due_at
       into oldest_due
       from sb_internal.due as d
      where d.queue_id = _next_group_of_level.queue_id
        and d.priority = _next_group_of_level.level
-       and d.due_at <= clock_timestamp();
+     order by d.due_at
+     limit 1;
+    if oldest_due > clock_timestamp() then
+      oldest_due := null;
+    end if;
   end if;
 
   for candidate in
@@ -4836,7 +4885,13 @@ begin
     looked := looked + 1;
     -- A timer that fell due before the message arrived goes first, else the message.
     if oldest_due <= candidate.message_enqueue_time then
-      exit when looked = 1;
+      select d.conversation_group_id, d.conversation_handle
+        into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+        from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
+      if conversation_group_id is not null then
+        return;
+      end if;
+      oldest_due := null;
     end if;
     continue when candidate.conversation_group_id = any (tried);
     conversation_group_id := sb_internal._claim(candidate.conversation_handle);
@@ -4849,26 +4904,12 @@ begin
   end loop;
 
   if conversation_group_id is null and oldest_due is not null then
-    for candidate in
-      select d.conversation_handle, d.conversation_group_id
-        from sb_internal.due as d
-       where d.queue_id = _next_group_of_level.queue_id
-         and d.priority = _next_group_of_level.level
-         and d.due_at <= clock_timestamp()
-       order by d.due_at
-       limit 300
-    loop
-      continue when candidate.conversation_group_id = any (tried);
-      conversation_group_id := sb_internal._claim(candidate.conversation_handle);
-      if conversation_group_id is not null then
-        conversation_handle := candidate.conversation_handle;
-        return;
-      end if;
-      tried := tried || candidate.conversation_group_id;
-    end loop;
+    select d.conversation_group_id, d.conversation_handle
+      into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+      from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
   end if;
 
-  if conversation_group_id is null and (looked = 300 or looked = 1 and oldest_due is not null) then
+  if conversation_group_id is null and looked = 300 then
     -- The front belongs to busy groups. Step from group to group, one probe each, from a random point
     -- on and once around; stepping by conversation would walk a busy group's thousands.
     stepped := gen_random_uuid();
@@ -5827,7 +5868,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:b5a4cb18b1534253d3836249665f5c1430609beb31d477fe6480ad60fa4f945c
+-- sqlgen:begin functions/internal/_receive.sql sha256:090a30e1de71cafa57f91721e6962bd7593ffe53ac044080dca51d8e46ee38bd
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5855,6 +5896,7 @@ declare
   q record;
   e record;
   is_common boolean;
+  hint bigint;
   found_at bigint;
   lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
@@ -5918,6 +5960,8 @@ begin
         -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
         -- all readers begin there, one a few places on. It says what _claim and _take say; everything
         -- unusual is left to them.
+        hint := coalesce(pg_sequence_last_value(
+          ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0);
         for attempt in 0..2 loop
           select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
                  true as is_unusual
@@ -5925,8 +5969,7 @@ begin
             from sb_internal.message as m
            where m.queue_id = q.queue_id
              and m.priority = q.priority_levels[1]
-             and m.queuing_order >= coalesce(pg_sequence_last_value(
-               ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0)
+             and m.queuing_order >= hint
            order by m.queuing_order
            limit 1
           offset case attempt when 0 then 0 else 1 + ((pg_backend_pid() + 5 * attempt) & 15) end;
@@ -9130,7 +9173,7 @@ comment on function sb.set_option(text, text) is
   'Sets an option of the broker (view sb.options): system_names documented|sqlserver, honor_broker_priority on|off, validate_on_send on|off, poison_message_threshold 1 or more. Admins only. Errors: 42501, 22023 no such option or value. Locks: the catalog.';
 revoke all on function sb.set_option(text, text) from public;
 -- sqlgen:end functions/admin/set_option.sql
--- sqlgen:begin functions/activation/_activation_plan.sql sha256:9b8f5c2386716fe450a5cd2203fe888a9fa1af4d0c774368b695860aaed0ea67
+-- sqlgen:begin functions/activation/_activation_plan.sql sha256:c1ad167b0a9f3ddd709c14473e379c50d81100c29e71e32a7c24f01deddc5251
 create or replace function sb_internal._activation_plan(caller name, queue_names text[])
   returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
     procedure_name text, procedure_version text, is_procedure boolean, statement text, execute_as name)
@@ -9143,7 +9186,7 @@ as $$
 begin
   perform sb_internal._require_admin(_activation_plan.caller, 'run an activator');
   return query
-    select q.queue_id, q.name::text, sb_internal._queue_is_on(q.queue_id), q.max_readers,
+    select q.queue_id, q.name::text, b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id), q.max_readers,
            coalesce(h.surplus, 0), q.activation_procedure, p.version, p.is_procedure, p.statement,
            q.execute_as
       from (
@@ -9152,6 +9195,7 @@ begin
           left join sb_internal.queue as a on a.queue_id = o.queue_id and a.is_activation_enabled
          where a.activation_procedure is not null
             or o.name = any (_activation_plan.queue_names)) as q
+      join sb_internal.broker as b on b.singleton
       left join (
         select r.queue_id, count(*)::integer as surplus
           from sb_internal._held_readers() as r
@@ -9174,7 +9218,7 @@ comment on function sb_internal._activation_plan(name, text[]) is
   'What an activator has to serve, behind sb.activation_plan.';
 revoke all on function sb_internal._activation_plan(name, text[]) from public;
 -- sqlgen:end functions/activation/_activation_plan.sql
--- sqlgen:begin functions/activation/_activation_scan.sql sha256:e0ca1c821157b2fe3106041700dba130cf3a1f4699f8c107bcae0ba27e0fffbf
+-- sqlgen:begin functions/activation/_activation_scan.sql sha256:86696dd4c4b9922150bb83581d69fecdb82c61e80087abeadbfb43a374f94408
 create or replace function sb_internal._activation_scan(caller name, queue_ids integer[])
   returns table (queue_id integer, is_on boolean, has_ready boolean, due_in double precision, receives bigint)
   language plpgsql
@@ -9187,12 +9231,14 @@ create or replace function sb_internal._activation_scan(caller name, queue_ids i
 as $$
 declare
   is_enabled boolean;
+  is_broker_enabled boolean;
 begin
   perform sb_internal._require_admin(_activation_scan.caller, 'run an activator');
   foreach queue_id in array _activation_scan.queue_ids loop
-    select q.is_enabled
-      into is_enabled
+    select q.is_enabled, b.is_broker_enabled
+      into is_enabled, is_broker_enabled
       from sb_internal.queue as q
+      join sb_internal.broker as b on b.singleton
      where q.queue_id = _activation_scan.queue_id;
     continue when not found;
 
@@ -9201,6 +9247,7 @@ begin
       -- The poison limit is reached, and readers that roll back cannot write that down.
       perform sb_internal._poison_disable(_activation_scan.queue_id);
     end if;
+    is_on := is_on and is_broker_enabled;
     receives := coalesce(sb_internal._cell(_activation_scan.queue_id, 'poison_position'), 0);
 
     select extract(epoch from min(o.due_at) - sb_internal._now())
@@ -9518,7 +9565,7 @@ comment on function sb.activation_plan(text[]) is
   'For activators: the queues with activation switched on, and those named, which have handlers of the activator''s own (procedure columns null unless activation is on too). statement runs the activation procedure and is null when that does not exist; procedure_version changes when it is replaced; surplus_readers counts readers that a lowered max_queue_readers left over (R-048). Admins only. Locks: none.';
 revoke all on function sb.activation_plan(text[]) from public;
 -- sqlgen:end functions/activation/activation_plan.sql
--- sqlgen:begin functions/activation/activation_scan.sql sha256:64217c9a0d401095831f2408b34612ac1171ae2cf683f494514052b1f1da84c7
+-- sqlgen:begin functions/activation/activation_scan.sql sha256:433eaed67a46b5b2a6c688a69bd323ced04e4ed30dc9bc375d879150b96ebb0b
 create or replace function sb.activation_scan(queue_ids integer[])
   returns table (queue_id integer, is_on boolean, has_ready boolean, due_in double precision, receives bigint)
   language sql
@@ -9530,7 +9577,7 @@ begin atomic
     from sb_internal._activation_scan(current_user, activation_scan.queue_ids) as s;
 end;
 comment on function sb.activation_scan(integer[]) is
-  'For activators: whether queues are on, have any ready row at all (locked ones included, and what time has made due), in how many seconds the next timer or lifetime is due, and a counter that moves with every receive of messages while poison handling is on. Writes down, and announces, that the poison limit switched a queue off. Admins only. Locks: rows of queues to switch off, with skip locked.';
+  'For activators: whether queues are on (and the broker is, R-314), have any ready row at all (locked ones included, and what time has made due), in how many seconds the next timer or lifetime is due, and a counter that moves with every receive of messages while poison handling is on. Writes down, and announces, that the poison limit switched a queue off. Admins only. Locks: rows of queues to switch off, with skip locked.';
 revoke all on function sb.activation_scan(integer[]) from public;
 -- sqlgen:end functions/activation/activation_scan.sql
 -- sqlgen:begin functions/activation/back_off_group.sql sha256:0b7bcb13a7115833d9f9970e1c3c08b62068b947ed867f83fe3781a672dec0e1

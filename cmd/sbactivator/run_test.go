@@ -184,7 +184,8 @@ func TestRunSIGTERMAnyTime(t *testing.T) {
 		p.signal(t, syscall.SIGTERM)
 		err := p.cmd.Wait()
 		// Before main has taken over the signal, it kills.
-		if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGTERM || p.log.String() != "") {
+		status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if tooEarly := ok && status.Signal() == syscall.SIGTERM && p.log.String() == ""; err != nil && !tooEarly {
 			t.Errorf("%v\n%s", err, p.log)
 		}
 		if done, waiting := w.count(t, countDone), w.count(t, countWaiting); done+waiting != 150 {
@@ -232,13 +233,20 @@ func TestRunCannotStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unreachable": {[]string{"--config", file("a.yaml", "database: { startup_timeout: 0s, url: \""+unreachable+"\" }")}, "failed to connect"},
-		"no rights":   {[]string{"--database-url", db.URLAs(stranger)}, "permission denied"},
-		"no sb":       {[]string{"--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
-		"handlers":    {[]string{"--config", file("b.yaml", "handlers: [{ queue: q, type: exec, command: [x] }]"), "--database-url", db.URL()}, "handlers"},
+		"unreachable": {
+			[]string{"--config", file("a.yaml", "database: { startup_timeout: 0s, url: \""+unreachable+"\" }")},
+			"failed to connect",
+		},
+		"no rights": {[]string{"--database-url", db.URLAs(stranger)}, "permission denied"},
+		"no sb":     {[]string{"--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
+		"handlers": {
+			[]string{"--config", file("b.yaml", "handlers: [{ queue: q, type: exec, command: [x] }]"), "--database-url", db.URL()},
+			"handlers",
+		},
 	} {
 		code, stdout, stderr := execute(t, append([]string{"run", "--log-level", "error"}, test.args...)...)
-		if code != exitConfig || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "hunter2") {
+		if code != exitConfig || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, test.want) || strings.Contains(stderr, "hunter2") {
 			t.Errorf("%s: exit code %d, %q", name, code, stderr)
 		}
 	}

@@ -164,9 +164,10 @@ begin
 end $$;
 
 -- A reader of a queue, for so many seconds: puts every message back by a send, and sets the timer that has fired
--- again to 1 ms. oldest: the greatest age in seconds that a message had when it came.
-create procedure flat.timer_reader(inout timers integer, inout messages integer, inout oldest float8, seconds float8,
-  queue text, handles uuid[]) language plpgsql as $$
+-- again to 1 ms. oldest and latest: how old in seconds a message, and how late a timer, came at worst; what is still
+-- due in the end has come by then.
+create procedure flat.timer_reader(inout timers integer, inout messages integer, inout oldest float8,
+  inout latest float8, seconds float8, queue text, handles uuid[]) language plpgsql as $$
 declare
   began constant timestamptz := clock_timestamp();
   m record;
@@ -175,6 +176,7 @@ begin
     select r.* into m from sb.receive(queue, 1) as r;
     if m.message_type_id = 5 then
       timers := timers + 1;
+      latest := greatest(latest, extract(epoch from clock_timestamp() - m.message_enqueue_time));
       perform sb.begin_conversation_timer(m.conversation_handle, interval '1 ms');
     elsif m.queuing_order is not null then
       messages := messages + 1;
@@ -183,6 +185,7 @@ begin
     end if;
     commit;
   end loop;
+  latest := greatest(latest, (select extract(epoch from clock_timestamp() - min(d.due_at)) from sb_internal.due as d));
 end $$;
 
 -- Receives one and sends one, for so many seconds: the backlog stays as it is. at: seconds since the start.
@@ -272,7 +275,7 @@ func (f *flat) drain(queue string) {
 	}
 }
 
-// lockGroup holds the target's group of the dialogs in a transaction of its own, as a reader at work does.
+// lockGroups holds the target's groups of the dialogs in a transaction of its own, as a reader at work does.
 func (f *flat) lockGroups(handles ...string) *pgtest.Session {
 	f.t.Helper()
 	reader := f.db.Session(f.t, "reader at work")

@@ -306,11 +306,17 @@ func downText(m migration, changed, gone []source, before map[string]source) str
 	return b.String()
 }
 
-var createRE = regexp.MustCompile(`(?m)^create or replace (function|procedure|view) (sb|sb_internal)\.(\w+)`)
+var (
+	createRE  = regexp.MustCompile(`(?m)^create or replace (function|procedure|view) (sb|sb_internal)\.(\w+)`)
+	triggerRE = regexp.MustCompile(`(?ms)^create or replace trigger (\w+)\s[^;]*?\son ((?:sb|sb_internal)\.\w+)`)
+)
 
 // dropText drops all that the source creates, a function with all its overloads.
 func dropText(s source) string {
 	var b strings.Builder
+	for _, m := range triggerRE.FindAllStringSubmatch(s.text, -1) {
+		fmt.Fprintf(&b, "drop trigger if exists %s on %s;\n", m[1], m[2])
+	}
 	seen := map[string]bool{}
 	for _, m := range createRE.FindAllStringSubmatch(s.text, -1) {
 		if seen[m[0]] {
@@ -340,8 +346,8 @@ $$;
 	return b.String()
 }
 
-// dropAll goes round until nothing is left, because views and functions depend on each other both
-// ways. It never cascades: what somebody else built on sb stops it, and PostgreSQL names it.
+// dropAll goes round until nothing is left, because views, functions and triggers depend on each other
+// both ways. It never cascades: what somebody else built on sb stops it, and PostgreSQL names it.
 const dropAll = `do $$
 declare
   _object record;
@@ -360,6 +366,12 @@ begin
       select 'routine', p.oid, p.oid::regprocedure::text
         from pg_catalog.pg_proc as p
        where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+      union all
+      select 'trigger', t.oid, pg_catalog.format('%I on %s', t.tgname, t.tgrelid::regclass)
+        from pg_catalog.pg_trigger as t
+        join pg_catalog.pg_class as c on c.oid = t.tgrelid
+       where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+         and not t.tgisinternal
        order by oid desc
     loop
       begin

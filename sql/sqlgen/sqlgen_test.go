@@ -201,6 +201,15 @@ func TestSnapshotRefuses(t *testing.T) {
 	}
 }
 
+func TestDropText(t *testing.T) {
+	text := dropText(source{"triggers/t.sql", "create or replace trigger t_status\n  after insert on sb_internal.t\n  for each row execute function sb_internal._f();\n\n" +
+		"create or replace trigger u_status\n  after update on sb_internal.u\n  for each row execute function sb_internal._f();\n"})
+	const want = "drop trigger if exists t_status on sb_internal.t;\ndrop trigger if exists u_status on sb_internal.u;\n"
+	if text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	r := newRepo(t)
 	r.mustRun(t, "errors")

@@ -31,23 +31,23 @@ postmaster=$(head -1 "$work/data/postmaster.pid")
 ticks=$(getconf CLK_TCK)
 body=$(printf '%0200d' 0)
 
-# CPU of all server processes that have ended, which the backends of the last pgbench soon have.
-ended() {
-  while ps --ppid "$postmaster" -o args= | grep -q ' bench '; do sleep 0.1; done
-  sed 's/.*) //' "/proc/$postmaster/stat" | awk '{ print $14 + $15 }'
-}
+# Clock ticks of processor time that the ended children of a process had used.
+children() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $14 + $15 }'; }
 
-measure() { # name: appends "name tps microseconds-of-CPU" to results
+measure() { # name: appends "name tps server-µs total-µs" to results, processor time per transaction
   psql -qX -c checkpoint
-  before=$(ended)
+  client=$(children $$) server=$(children "$postmaster")
   pgbench -n -M prepared -c "$CLIENTS" -j 2 -T "$SECONDS_EACH" -D left=0 -D body="$body" -f "$here/$1.sql" >"$work/out" 2>&1 ||
     { cat "$work/out" >&2; exit 1; }
-  after=$(ended)
-  awk -v name="$1" -v cpu="$((after - before))" -v ticks="$ticks" '
+  client=$(($(children $$) - client))
+  while ps --ppid "$postmaster" -o args= | grep -q ' bench '; do sleep 0.1; done # until the backends have ended
+  server=$(($(children "$postmaster") - server))
+  awk -v name="$1" -v server="$server" -v total="$((server + client))" -v ticks="$ticks" '
     /transactions actually processed/ { sub("/.*", "", $6); n = $6 }
     /^tps/ { tps = $3 }
-    END { printf "%s %.0f %.1f\n", name, tps, cpu / ticks / n * 1e6 }' "$work/out" | tee -a "$work/results" |
-    awk '{ printf "  %-12s %7d tps  %6.1f µs CPU\n", $1, $2, $3 }'
+    END { printf "%s %.0f %.1f %.1f\n", name, tps, server / ticks / n * 1e6, total / ticks / n * 1e6 }' "$work/out" |
+    tee -a "$work/results" |
+    awk '{ printf "  %-12s %7d tps  CPU %6.1f µs in the server, %6.1f µs with pgbench\n", $1, $2, $3, $4 }'
 }
 
 for round in $(seq "$ROUNDS"); do
@@ -62,16 +62,17 @@ for round in $(seq "$ROUNDS"); do
   measure begin_send
 done
 
-# Ratios of each round, then their median. CPU is the one to trust on a busy machine.
+# Ratios of each round, then their median.
 awk -v rounds="$ROUNDS" '
-  { i = ++seen[$1]; tps[$1, i] = $2; cpu[$1, i] = $3 }
+  { i = ++seen[$1]; tps[$1, i] = $2; server[$1, i] = $3; cpu[$1, i] = $4 }
   function median(v, n,   i, j, t) {
     for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (v[j] < v[i]) { t = v[i]; v[i] = v[j]; v[j] = t }
     return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
   }
-  function ratio(what, of, least,   i, a, b) {
-    for (i = 1; i <= rounds; i++) { a[i] = tps[what, i] / tps[of, i]; b[i] = cpu[of, i] / cpu[what, i] }
-    printf "%-10s / %-7s  tps %.2f  CPU %.2f  (wanted %.2f)\n", what, of, median(a, rounds), median(b, rounds), least
+  function ratio(what, of, least,   i, a, b, c) {
+    for (i = 1; i <= rounds; i++) { a[i] = tps[what, i] / tps[of, i]; b[i] = cpu[of, i] / cpu[what, i]; c[i] = server[of, i] / server[what, i] }
+    printf "%-10s / %-7s  tps %.2f  CPU %.2f  CPU of the server %.2f  (wanted %.2f)\n", what, of, median(a, rounds),
+      median(b, rounds), median(c, rounds), least
   }
   END { print "median of " rounds " rounds"; ratio("send", "insert", 0.40); ratio("receive", "delete", 0.60); ratio("begin_send", "send", 0.50) }
 ' "$work/results"

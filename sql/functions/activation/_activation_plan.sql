@@ -10,7 +10,7 @@ as $$
 begin
   perform sb_internal._require_admin(_activation_plan.caller, 'run an activator');
   return query
-    select q.queue_id, q.name::text, sb_internal._queue_is_on(q.queue_id), q.max_readers,
+    select q.queue_id, q.name::text, b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id), q.max_readers,
            coalesce(h.surplus, 0), q.activation_procedure, p.version, p.is_procedure, p.statement,
            q.execute_as
       from (
@@ -19,6 +19,7 @@ begin
           left join sb_internal.queue as a on a.queue_id = o.queue_id and a.is_activation_enabled
          where a.activation_procedure is not null
             or o.name = any (_activation_plan.queue_names)) as q
+      join sb_internal.broker as b on b.singleton
       left join (
         select r.queue_id, count(*)::integer as surplus
           from sb_internal._held_readers() as r

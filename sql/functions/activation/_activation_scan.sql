@@ -10,12 +10,14 @@ create or replace function sb_internal._activation_scan(caller name, queue_ids i
 as $$
 declare
   is_enabled boolean;
+  is_broker_enabled boolean;
 begin
   perform sb_internal._require_admin(_activation_scan.caller, 'run an activator');
   foreach queue_id in array _activation_scan.queue_ids loop
-    select q.is_enabled
-      into is_enabled
+    select q.is_enabled, b.is_broker_enabled
+      into is_enabled, is_broker_enabled
       from sb_internal.queue as q
+      join sb_internal.broker as b on b.singleton
      where q.queue_id = _activation_scan.queue_id;
     continue when not found;
 
@@ -24,6 +26,7 @@ begin
       -- The poison limit is reached, and readers that roll back cannot write that down.
       perform sb_internal._poison_disable(_activation_scan.queue_id);
     end if;
+    is_on := is_on and is_broker_enabled;
     receives := coalesce(sb_internal._cell(_activation_scan.queue_id, 'poison_position'), 0);
 
     select extract(epoch from min(o.due_at) - sb_internal._now())

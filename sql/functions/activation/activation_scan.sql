@@ -9,5 +9,5 @@ begin atomic
     from sb_internal._activation_scan(current_user, activation_scan.queue_ids) as s;
 end;
 comment on function sb.activation_scan(integer[]) is
-  'For activators: whether queues are on, have any ready row at all (locked ones included, and what time has made due), in how many seconds the next timer or lifetime is due, and a counter that moves with every receive of messages while poison handling is on. Writes down, and announces, that the poison limit switched a queue off. Admins only. Locks: rows of queues to switch off, with skip locked.';
+  'For activators: whether queues are on (and the broker is, R-314), have any ready row at all (locked ones included, and what time has made due), in how many seconds the next timer or lifetime is due, and a counter that moves with every receive of messages while poison handling is on. Writes down, and announces, that the poison limit switched a queue off. Admins only. Locks: rows of queues to switch off, with skip locked.';
 revoke all on function sb.activation_scan(integer[]) from public;

@@ -15,7 +15,8 @@ declare
   started double precision := date_part('epoch', clock_timestamp());
   next_full double precision := coalesce(sb_internal._cell(_next_group.queue_id, 'search'), 0)
     / double precision '1000';
-  is_full boolean := started >= next_full;
+  -- More than a minute ahead is not ours: a clock was set back, or a dump restored.
+  is_full boolean := started >= next_full or next_full > started + 60;
   level smallint;
 begin
   for pass in 1..2 loop
@@ -30,12 +31,13 @@ begin
       -- Full searches bring back what a rollback left behind the hint, and look at the clock. They are
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
-        ((started + greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started))) * 1000)::bigint);
+        ((started + least(60, least(5, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started))))) * 1000)::bigint);
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 
-    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day.
-    exit when next_full > started + 0.1;
+    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day: the
+    -- last full search took longer than 50 ms.
+    exit when next_full > started + 1;
     is_full := true;
   end loop;
 end

@@ -26,12 +26,18 @@ declare
   first_step uuid;
 begin
   if _next_group_of_level.is_full then
-    select min(d.due_at)
+    -- One row, whatever the plan: min() may be planned to read all, and a volatile clock in the where clause
+    -- would be asked for each.
+    select d.due_at
       into oldest_due
       from sb_internal.due as d
      where d.queue_id = _next_group_of_level.queue_id
        and d.priority = _next_group_of_level.level
-       and d.due_at <= clock_timestamp();
+     order by d.due_at
+     limit 1;
+    if oldest_due > clock_timestamp() then
+      oldest_due := null;
+    end if;
   end if;
 
   for candidate in
@@ -46,7 +52,13 @@ begin
     looked := looked + 1;
     -- A timer that fell due before the message arrived goes first, else the message.
     if oldest_due <= candidate.message_enqueue_time then
-      exit when looked = 1;
+      select d.conversation_group_id, d.conversation_handle
+        into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+        from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
+      if conversation_group_id is not null then
+        return;
+      end if;
+      oldest_due := null;
     end if;
     continue when candidate.conversation_group_id = any (tried);
     conversation_group_id := sb_internal._claim(candidate.conversation_handle);
@@ -59,26 +71,12 @@ begin
   end loop;
 
   if conversation_group_id is null and oldest_due is not null then
-    for candidate in
-      select d.conversation_handle, d.conversation_group_id
-        from sb_internal.due as d
-       where d.queue_id = _next_group_of_level.queue_id
-         and d.priority = _next_group_of_level.level
-         and d.due_at <= clock_timestamp()
-       order by d.due_at
-       limit 300
-    loop
-      continue when candidate.conversation_group_id = any (tried);
-      conversation_group_id := sb_internal._claim(candidate.conversation_handle);
-      if conversation_group_id is not null then
-        conversation_handle := candidate.conversation_handle;
-        return;
-      end if;
-      tried := tried || candidate.conversation_group_id;
-    end loop;
+    select d.conversation_group_id, d.conversation_handle
+      into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+      from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
   end if;
 
-  if conversation_group_id is null and (looked = 300 or looked = 1 and oldest_due is not null) then
+  if conversation_group_id is null and looked = 300 then
     -- The front belongs to busy groups. Step from group to group, one probe each, from a random point
     -- on and once around; stepping by conversation would walk a busy group's thousands.
     stepped := gen_random_uuid();

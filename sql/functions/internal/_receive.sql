@@ -25,6 +25,7 @@ declare
   q record;
   e record;
   is_common boolean;
+  hint bigint;
   found_at bigint;
   lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
@@ -88,6 +89,8 @@ begin
         -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
         -- all readers begin there, one a few places on. It says what _claim and _take say; everything
         -- unusual is left to them.
+        hint := coalesce(pg_sequence_last_value(
+          ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0);
         for attempt in 0..2 loop
           select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
                  true as is_unusual
@@ -95,8 +98,7 @@ begin
             from sb_internal.message as m
            where m.queue_id = q.queue_id
              and m.priority = q.priority_levels[1]
-             and m.queuing_order >= coalesce(pg_sequence_last_value(
-               ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0)
+             and m.queuing_order >= hint
            order by m.queuing_order
            limit 1
           offset case attempt when 0 then 0 else 1 + ((pg_backend_pid() + 5 * attempt) & 15) end;
