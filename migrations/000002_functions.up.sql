@@ -139,7 +139,7 @@ comment on function sb_internal._advance_cursor(uuid, bigint, bigint) is
   'Moves the receive cursor of a conversation on; previous: where it was, anything when there was none. The caller holds the group lock.';
 revoke all on function sb_internal._advance_cursor(uuid, bigint, bigint) from public;
 -- sqlgen:end functions/internal/_advance_cursor.sql
--- sqlgen:begin functions/internal/_advance_hint.sql sha256:dc735cd2788b50e617b19c54c748f14d3fe1c48034327775336dddb85873b00f
+-- sqlgen:begin functions/internal/_advance_hint.sql sha256:1e05dfcd31181e18c10e34177ea4983d8916d8b5b7b11db1b322714e12af0b58
 create or replace function sb_internal._advance_hint(
   queue_id integer,
   level smallint,
@@ -153,7 +153,8 @@ create or replace function sb_internal._advance_hint(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  cell constant regclass := 'sb_internal.queue_' || _advance_hint.queue_id || '_hint_' || _advance_hint.level;
+  cell constant regclass :=
+    ('sb_internal.queue_' || _advance_hint.queue_id || '_hint_' || _advance_hint.level)::regclass;
   hint bigint := coalesce(pg_sequence_last_value(cell), 0);
 begin
   -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.
@@ -1041,7 +1042,7 @@ comment on function sb_internal._claim(uuid) is
   'Tries to lock, without waiting, the group of a conversation that seemed to have something to receive, and looks again under the lock; returns the group, or null when it is busy, in back-off, empty or gone (orphans).';
 revoke all on function sb_internal._claim(uuid) from public;
 -- sqlgen:end functions/internal/_claim.sql
--- sqlgen:begin functions/internal/_claim_due.sql sha256:fef28a5314deee2d402341fa9f07361599f6957e509e8eeba439fbbb2eb8fbc0
+-- sqlgen:begin functions/internal/_claim_due.sql sha256:e3e19a145167beeb16054a507c78ade2fa74edeff20710e9250e921ae5a72674
 create or replace function sb_internal._claim_due(
   queue_id integer,
   level smallint,
@@ -1057,7 +1058,7 @@ create or replace function sb_internal._claim_due(
 as $$
 declare
   candidate record;
-  tried uuid[] := '{}';
+  tried uuid[] := '{}'::uuid[];
 begin
   for candidate in
     select d.conversation_handle, d.conversation_group_id, d.due_at
@@ -1264,7 +1265,7 @@ comment on function sb_internal._create_contract(name, text, text[], text[], tex
   'CREATE CONTRACT behind sb.create_contract.';
 revoke all on function sb_internal._create_contract(name, text, text[], text[], text[], boolean) from public;
 -- sqlgen:end functions/internal/_create_contract.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:1ec37eefa68a6ea334502ea31863421f59bb7617b03071c5a9d0e52ae534162c
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:2b95e45466d35fee2407cbfe7afe95190f04e3be23d091e139aee0fc0568e89d
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -1285,7 +1286,7 @@ create or replace function sb_internal._create_endpoint(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  own_priority smallint := 5;
+  own_priority smallint := 5::smallint;
 begin
   if _create_endpoint.has_priorities then
     own_priority := sb_internal._priority(_create_endpoint.service_contract_id, _create_endpoint.service_id,
@@ -1489,7 +1490,7 @@ comment on function sb_internal._create_queue(name, text, boolean, boolean, text
   'CREATE QUEUE behind sb.create_queue.';
 revoke all on function sb_internal._create_queue(name, text, boolean, boolean, text, integer, boolean, name, boolean, boolean) from public;
 -- sqlgen:end functions/internal/_create_queue.sql
--- sqlgen:begin functions/internal/_create_route.sql sha256:7990cdfe1f0e1c239a573328a782d616b1456a49d786733b67a8171ee587d17f
+-- sqlgen:begin functions/internal/_create_route.sql sha256:eb426e8a9ca044793e9e617875f202d4064fee99fc5572e248cef642d793f4bf
 create or replace function sb_internal._create_route(
   caller name,
   name text,
@@ -1527,7 +1528,7 @@ begin
   r.address := _create_route.address;
   r.mirror_address := _create_route.mirror_address;
   perform sb_internal._check_route(r);
-  r.route_id := nextval('sb_internal.route_id');
+  r.route_id := nextval('sb_internal.route_id')::integer;
   insert into sb_internal.route
   select r.*
       on conflict on constraint route_name_key do nothing;
@@ -1710,7 +1711,7 @@ comment on function sb_internal._delete_orphans() is
   'Deletes messages whose endpoint has gone, because both sides ended at once: they never count as ready, nobody needs them gone. Looks at 1000 conversations a call.';
 revoke all on function sb_internal._delete_orphans() from public;
 -- sqlgen:end functions/internal/_delete_orphans.sql
--- sqlgen:begin functions/internal/_deliver.sql sha256:63303719de01a6e27d21625e9509e3ce065262dd5b492b7b69e360e0d5c44af2
+-- sqlgen:begin functions/internal/_deliver.sql sha256:7b662fb4b9ae28eba9c4916416668a8756033e2a99af24b71f02faf6dc39da2f
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
   returns bigint
   language plpgsql
@@ -1723,10 +1724,10 @@ declare
   to_service text;
   conversation uuid;
   e sb_internal.endpoint;
-  moved bigint := 0;
+  moved bigint := 0::bigint;
 begin
   if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
-    return 0;
+    return moved;
   end if;
   -- From service to service, so that a backlog for one that takes nothing costs one step.
   loop
@@ -1780,7 +1781,7 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
--- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:4609ac62659d06b2475925fc701816c1f73e826d2ea521101da6b207e324b668
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:3f73a904f2ba82ab0ca342b0a4604941ce58214f2f54510bb20ba88cb21d14c8
 create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
   returns bigint
   language plpgsql
@@ -1792,19 +1793,19 @@ as $$
 declare
   target record;
   row_waiting record;
-  last_sequence bigint := -2;
+  last_sequence bigint := (-2)::bigint;
   outcome text;
-  moved bigint := 0;
+  moved bigint := 0::bigint;
 begin
   if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
-    return 0;
+    return moved;
   end if;
   -- After the peer's end, an Error or the end of the lifetime nothing leaves any more; it stays readable
   -- until the application ends its side (R-250, R-251).
   if e.state <> 'DO'
     and sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) in ('DI', 'ER')
   then
-    return 0;
+    return moved;
   end if;
   -- alter_service moves a service's messages under an exclusive lock of this table: once we hold ours,
   -- the queue read below stays the right one.
@@ -2141,7 +2142,7 @@ comment on function sb_internal._drop_queue(name, text, boolean) is
   'DROP QUEUE behind sb.drop_queue. Wakes waiting receivers, who find the queue gone.';
 revoke all on function sb_internal._drop_queue(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_queue.sql
--- sqlgen:begin functions/internal/_drop_queue_sequences.sql sha256:b20f7c20d4392e756f09cb7b3e41d7daaf545cb8c3f3dd3b6ab22668b4c58752
+-- sqlgen:begin functions/internal/_drop_queue_sequences.sql sha256:32daff35444ca3799aca1b2b5b6a115f32c0a912c42e01e04b196a97f1b4bb71
 -- A receiver holds the cells it wrote until it commits, and may want another one that we hold already.
 -- So we wait for any of them only briefly, far below deadlock_timeout, and give all back before the
 -- next try.
@@ -2155,19 +2156,20 @@ create or replace function sb_internal._drop_queue_sequences(queue_id integer)
   set lock_timeout = '50ms'
 as $$
 declare
-  sequences text := (
-    select string_agg(c.oid::regclass::text, ', ' order by c.oid)
-      from pg_class as c
-     where c.relnamespace = 'sb_internal'::regnamespace
-       and c.relkind = 'S'
-       and starts_with(c.relname, 'queue_' || _drop_queue_sequences.queue_id || '_'));
+  sequence name;
 begin
-  if sequences is null then
-    return;
-  end if;
   loop
     begin
-      execute 'drop sequence ' || sequences;
+      for sequence in
+        select c.relname
+          from pg_class as c
+         where c.relnamespace = 'sb_internal'::regnamespace
+           and c.relkind = 'S'
+           and starts_with(c.relname, 'queue_' || _drop_queue_sequences.queue_id || '_')
+         order by c.oid
+      loop
+        execute format('drop sequence sb_internal.%I', sequence);
+      end loop;
       return;
     exception
       when lock_not_available then
@@ -2679,7 +2681,7 @@ comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
   'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
 revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_forget.sql
--- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:49f94cae4750395c472be14b544d3f63795ef0ddbe81d903520fb579bfc21728
+-- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:cb49908e96adf0ffce5f14f6b115c938924964a37152cb3926e69fc969cf88b7
 create or replace function sb_internal._get_conversation_group(
   caller name,
   queue_name text,
@@ -2698,7 +2700,7 @@ as $$
 declare
   q record;
   deadline timestamptz;
-  nap double precision := 0.005;
+  nap double precision := 0.005::double precision;
   held uuid;
 begin
   select o.queue_id
@@ -2934,7 +2936,7 @@ comment on function sb_internal._is_admin(name) is
   'Whether the role may run every DDL verb and sees everything: the owner of sb, a role granted admin, a member of one of them, a superuser. False for a role that does not exist.';
 revoke all on function sb_internal._is_admin(name) from public;
 -- sqlgen:end functions/internal/_is_admin.sql
--- sqlgen:begin functions/internal/_is_valid_body.sql sha256:0d0b0dc4da4f1c2906f6a1c0a4bb40220934448a0fb6ef32e607e9dc346db17c
+-- sqlgen:begin functions/internal/_is_valid_body.sql sha256:de138a030d30b07b4d5618a9fc637a7dc0496ffee4236d03c48da485c9d29b74
 create or replace function sb_internal._is_valid_body(
   message_type_id integer,
   validation text,
@@ -2943,7 +2945,7 @@ create or replace function sb_internal._is_valid_body(
 )
   returns boolean
   language plpgsql
-  volatile
+  stable
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
@@ -3191,7 +3193,7 @@ comment on function sb_internal._json_matches(jsonb, jsonb) is
   'Whether a value is valid for a schema that passed _json_schema_check, by the rules of JSON Schema 2020-12; pattern is a regular expression of PostgreSQL in collation C, matched anywhere in the string.';
 revoke all on function sb_internal._json_matches(jsonb, jsonb) from public;
 -- sqlgen:end functions/internal/_json_matches.sql
--- sqlgen:begin functions/internal/_json_schema_check.sql sha256:118389ca000ab6df671704e3040bcb3172734122de5ca38d56cc5da17a17f1c8
+-- sqlgen:begin functions/internal/_json_schema_check.sql sha256:17e59ed2bf2ce634832fe27223ca21e08d41ef2e39001456d398b8dc357a6555
 -- Each keyword of each subschema is one row; the walk goes down one level past the limit to see
 -- that there is more.
 create or replace function sb_internal._json_schema_check(schema jsonb)
@@ -3206,7 +3208,7 @@ declare
   -- _json_matches recurses once a level.
   _max_depth constant integer := 64;
   _types constant jsonb :=
-    '["null", "boolean", "object", "array", "number", "integer", "string"]';
+    '["null", "boolean", "object", "array", "number", "integer", "string"]'::jsonb;
   _at record;
   _kind text;
   _wrong text;
@@ -3656,7 +3658,7 @@ comment on function sb_internal._lock_group_of(uuid) is
   'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
 revoke all on function sb_internal._lock_group_of(uuid) from public;
 -- sqlgen:end functions/internal/_lock_group_of.sql
--- sqlgen:begin functions/internal/_lock_named_group.sql sha256:757681a9b7d4b3508fcf39ef6c6a86c9714a8cdd49e84e085b0916acb6c1fa6b
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:40f6fde431ecec34870432096cd92d6b62e6c4b079e482fdd0bd6d779f6fab21
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
   for_conversation uuid,
@@ -3673,7 +3675,7 @@ create or replace function sb_internal._lock_named_group(
 as $$
 declare
   named uuid := _lock_named_group.for_group;
-  nap double precision := 0.005;
+  nap double precision := 0.005::double precision;
 begin
   loop
     if _lock_named_group.for_conversation is not null then
@@ -3777,7 +3779,7 @@ comment on function sb_internal._look_again(integer) is
   'After DDL that makes messages ready which arrived before: what is due to arriving messages, waiters and notifications, is done for them now.';
 revoke all on function sb_internal._look_again(integer) from public;
 -- sqlgen:end functions/internal/_look_again.sql
--- sqlgen:begin functions/internal/_lookup.sql sha256:3d4bbef0fd802b0b924ba4a3035b78ec1a99d5d7bff40a607ce56ff3e762dca5
+-- sqlgen:begin functions/internal/_lookup.sql sha256:4a72e6683799db3e80a40e1c375e14c17b3c477ab876744f66d6a7d82594fb9c
 create or replace function sb_internal._lookup(
   kind text,
   name text,
@@ -3796,7 +3798,7 @@ as $$
 begin
   case _lookup.kind
     when 'message type' then
-      select t.message_type_id, t.owner, '{}'
+      select t.message_type_id, t.owner, '{}'::name[]
         into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.message_type as t
        where t.name = _lookup.name or t.sqlserver_name = _lookup.name;
@@ -3816,7 +3818,7 @@ begin
         from sb_internal.service as s
        where s.name = _lookup.name or s.sqlserver_name = _lookup.name;
     when 'route' then
-      select r.route_id, r.owner, '{}'
+      select r.route_id, r.owner, '{}'::name[]
         into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.route as r
        where r.name = _lookup.name;
@@ -4066,7 +4068,7 @@ comment on function sb_internal._monitor_receive(integer, boolean) is
   'Somebody received from a watched queue: RECEIVES_OCCURRING, or INACTIVE when nothing was there. Never waits.';
 revoke all on function sb_internal._monitor_receive(integer, boolean) from public;
 -- sqlgen:end functions/internal/_monitor_receive.sql
--- sqlgen:begin functions/internal/_move_conversation.sql sha256:c7e1f0d91f5e48dff7bc31479aa87e248ce1ae9a35bf3f8b0b97e10d2ff5e90e
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:441f7df1c608dc5ecf2e466008222350ce3f9a2cfe4cb77c9f8f2435203723d1
 create or replace function sb_internal._move_conversation(
   caller name,
   conversation_handle uuid,
@@ -4081,8 +4083,6 @@ create or replace function sb_internal._move_conversation(
 as $$
 declare
   e sb_internal.endpoint;
-  queue integer;
-  locked integer;
 begin
   if _move_conversation.conversation_handle is null then
     perform sb_internal._raise('S8418');
@@ -4106,14 +4106,11 @@ begin
       perform sb_internal._raise('S8438', array[e.conversation_handle::text, e.state]);
     end if;
     begin
-      select count(*)
-        into locked
-        from (
-          select g.conversation_group_id
-            from sb.conversation_group as g
-           where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
-           order by g.conversation_group_id
-             for no key update) as l;
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
+        order by g.conversation_group_id
+          for no key update;
       perform 1
          from sb_internal.endpoint as o
         where o.conversation_handle = e.conversation_handle
@@ -4398,7 +4395,7 @@ comment on function sb_internal._next_group(integer, smallint[]) is
   'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
 revoke all on function sb_internal._next_group(integer, smallint[]) from public;
 -- sqlgen:end functions/internal/_next_group.sql
--- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:bae4f63cc1a7410674c3d519d7ea44345d0a1bc92fcf659fdcf07909bdb60f9d
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:b820f7e0b91042c95eb2570c85c2efac3ab79a9f51b19f0d5c1efb1dd0f32c6a
 -- The hint is where the last group that could be locked was found. It is never trusted: it says where
 -- to begin, not what to take, so it may be wrong in any way.
 create or replace function sb_internal._next_group_of_level(
@@ -4420,7 +4417,7 @@ declare
   found_at bigint;
   candidate record;
   looked integer := 0;
-  tried uuid[] := '{}';
+  tried uuid[] := '{}'::uuid[];
   oldest_due timestamptz;
   stepped uuid;
   wrapped boolean := false;
@@ -4580,7 +4577,7 @@ comment on function sb_internal._parked(sb_internal.endpoint, boolean) is
   'After a row was put into the transmission queue: marks the conversation, or moves it on if it may already, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
 revoke all on function sb_internal._parked(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_parked.sql
--- sqlgen:begin functions/internal/_poison_count.sql sha256:296d34ae0420b8c3e4f3136d018b663566271695986e68277d17e58188a72d91
+-- sqlgen:begin functions/internal/_poison_count.sql sha256:ae2b5e3eec7cdf71c87fce54110769bee3e0d8136dc101400cea0396f3a9070a
 -- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
 -- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
 create or replace function sb_internal._poison_count(queue_id integer, with_running boolean default false)
@@ -4596,7 +4593,7 @@ declare
   horizon bigint;
   entry bigint;
   receiver bigint;
-  counted bigint[] := '{}';
+  counted bigint[] := '{}'::bigint[];
   rollbacks integer := 0;
   status text;
 begin
@@ -4697,7 +4694,7 @@ comment on function sb_internal._poison_limit_reached(integer) is
   'Whether so many receives in a row were rolled back that the queue is off.';
 revoke all on function sb_internal._poison_limit_reached(integer) from public;
 -- sqlgen:end functions/internal/_poison_limit_reached.sql
--- sqlgen:begin functions/internal/_poison_record.sql sha256:cd420e9488b7021345ea49c21fea2d4605bfeac6cebd91da4f50079373599ebe
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:60f56c45d6ebd91d38fc31bfb733eb46719659b218b3521ceaeca950b4f6911c
 create or replace function sb_internal._poison_record(queue_id integer)
   returns void
   language plpgsql
@@ -4711,7 +4708,7 @@ declare
   own constant bigint := pg_current_xact_id()::text::bigint;
   position bigint := pg_sequence_last_value((cell || 'position')::regclass);
   alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
-  previous bigint := 0;
+  previous bigint := 0::bigint;
   rollbacks integer := 0;
   threshold integer;
 begin
@@ -4813,7 +4810,7 @@ comment on function sb_internal._post(uuid, integer, bytea) is
   'Sends on behalf of the broker itself; false when the conversation can no longer send.';
 revoke all on function sb_internal._post(uuid, integer, bytea) from public;
 -- sqlgen:end functions/internal/_post.sql
--- sqlgen:begin functions/internal/_priority.sql sha256:07346f169aa21c46cddb10b237b51c5d4a66f350d7dea9ff363616639e178bc0
+-- sqlgen:begin functions/internal/_priority.sql sha256:5a12a2d9fe9adfc42f7bdf648dc00af5e6d472cf17f3b5b4e90860d8137bb634
 create or replace function sb_internal._priority(
   service_contract_id integer,
   local_service_id integer,
@@ -4835,7 +4832,7 @@ begin
        and (p.remote_service_name is null or p.remote_service_name = _priority.remote_service_name)
      order by (p.service_contract_id is not null) desc, (p.local_service_id is not null) desc,
        (p.remote_service_name is not null) desc
-     limit 1), 5);
+     limit 1), 5::smallint);
 end
 $$;
 comment on function sb_internal._priority(integer, integer, text) is
@@ -4872,7 +4869,7 @@ comment on function sb_internal._prune_roles() is
   'Takes roles that no longer exist out of the access lists, so that a new role of the same name inherits nothing.';
 revoke all on function sb_internal._prune_roles() from public;
 -- sqlgen:end functions/internal/_prune_roles.sql
--- sqlgen:begin functions/internal/_put_broker_priority.sql sha256:cbc07217c528f32c7657a378c4605429a4164fe4fa07fe989e4277c5a7f86ad6
+-- sqlgen:begin functions/internal/_put_broker_priority.sql sha256:136d5ebe998345ecd8c00542911a2d318fd1b2998d97f9ba30ce42f91bc4a33f
 create or replace function sb_internal._put_broker_priority(
   priority_id integer,
   name text,
@@ -4913,7 +4910,7 @@ begin
   if _put_broker_priority.priority_level not between 1 and 10 then
     perform sb_internal._raise('22023', array['priority_level must be between 1 and 10']);
   end if;
-  p.priority := coalesce(_put_broker_priority.priority_level, p.priority, 5);
+  p.priority := coalesce(_put_broker_priority.priority_level::smallint, p.priority, 5::smallint);
 
   -- The unique constraint takes two ANY for different.
   select o.name
@@ -5436,7 +5433,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:090a30e1de71cafa57f91721e6962bd7593ffe53ac044080dca51d8e46ee38bd
+-- sqlgen:begin functions/internal/_receive.sql sha256:ec6dd113f4309d3cc2a2bb97c1dc714adb028f3dce8abe51f81dfd64493e68f9
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else.
 create or replace function sb_internal._receive(
@@ -5615,7 +5612,9 @@ begin
           if q.is_poison_message_handling_enabled then
             perform sb_internal._poison_record(q.queue_id);
           end if;
-          perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
+          if found_at > hint + 128 then
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
+          end if;
           if q.has_activation_event then
             perform sb_internal._monitor_receive(q.queue_id, true);
           end if;
@@ -6923,7 +6922,7 @@ comment on function sb_internal._take(uuid, bigint, boolean) is
   'Takes what a conversation has ready, at most max_messages, in the order of processing: DialogTimer, Error, then by sequence number. The caller holds the group lock.';
 revoke all on function sb_internal._take(uuid, bigint, boolean) from public;
 -- sqlgen:end functions/internal/_take.sql
--- sqlgen:begin functions/internal/_take_group.sql sha256:aba756900b9b95934f18e09fe480f715058c757bec65ea7d5387546471d1ab66
+-- sqlgen:begin functions/internal/_take_group.sql sha256:330938e10462d5a441bddcf15ee5f98b0015615a15dd5758547a59a8e23cf841
 create or replace function sb_internal._take_group(
   queue_id integer,
   group_id uuid,
@@ -6946,7 +6945,7 @@ declare
   candidate record;
   last_order bigint;
   taken bigint;
-  total bigint := 0;
+  total bigint := 0::bigint;
   is_small constant boolean := (
     select count(*) <= 16
       from (
@@ -7128,7 +7127,7 @@ comment on function sb_internal._transmission_status(uuid) is
   'Why the messages of the conversation wait in the transmission queue; empty when nothing is wrong (R-240). Decided when asked, never stored.';
 revoke all on function sb_internal._transmission_status(uuid) from public;
 -- sqlgen:end functions/internal/_transmission_status.sql
--- sqlgen:begin functions/internal/_type_for_row.sql sha256:e82b825a0d5ec5ab56f84b71025802ad1ef2306dd449cf7dce683da9e1616fe4
+-- sqlgen:begin functions/internal/_type_for_row.sql sha256:9481c751999a8cd6e51944311241b7d7167a8a8895f4c86d3feaf2644d3e1842
 create or replace function sb_internal._type_for_row(
   message_type_id integer,
   system_names text,
@@ -7137,7 +7136,7 @@ create or replace function sb_internal._type_for_row(
 )
   returns record
   language plpgsql
-  volatile
+  stable
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
@@ -7200,7 +7199,7 @@ comment on function sb_internal._undeliverable(text, text) is
   'Why nothing can be delivered to the service now, in words; null when it can.';
 revoke all on function sb_internal._undeliverable(text, text) from public;
 -- sqlgen:end functions/internal/_undeliverable.sql
--- sqlgen:begin functions/internal/_validation.sql sha256:15f3481bf32c6e3c77bb6a2a371cc5c8442b06dd7d22b4d4010f49a0179a621b
+-- sqlgen:begin functions/internal/_validation.sql sha256:b50e5c70406992e83520039a3f567f68723035d69cec8cdc0a9ec9947a9d9909
 create or replace function sb_internal._validation(
   caller name,
   validation text,
@@ -7226,7 +7225,10 @@ begin
     perform sb_internal._raise('22023', array['validation ' || coalesce(_validation.validation, '(null)')
       || ' is none of NONE, EMPTY, WELL_FORMED_XML, VALID_XML, WELL_FORMED_JSON, VALID_JSON']);
   end if;
-  body_type := case validation_kind when 'VALID_XML' then 'xml' when 'VALID_JSON' then 'jsonb' end;
+  body_type := case validation_kind
+    when 'VALID_XML' then 'xml'::regtype
+    when 'VALID_JSON' then 'jsonb'::regtype
+  end;
   if body_type is null and (_validation.validator is not null or _validation.schema is not null) then
     perform sb_internal._raise('22023', array['validation ' || validation_kind || ' takes no validator and no schema']);
   elsif validation_kind = 'VALID_XML' and (_validation.validator is null or _validation.schema is not null) then
@@ -8786,7 +8788,7 @@ comment on function sb_internal._activation_plan(name, text[]) is
   'What an activator has to serve, behind sb.activation_plan.';
 revoke all on function sb_internal._activation_plan(name, text[]) from public;
 -- sqlgen:end functions/activation/_activation_plan.sql
--- sqlgen:begin functions/activation/_activation_scan.sql sha256:86696dd4c4b9922150bb83581d69fecdb82c61e80087abeadbfb43a374f94408
+-- sqlgen:begin functions/activation/_activation_scan.sql sha256:ff14d7805a91e1f28893d216e272174c37a471eb2db3376aa2e787ab5421c49d
 create or replace function sb_internal._activation_scan(caller name, queue_ids integer[])
   returns table (queue_id integer, is_on boolean, has_ready boolean, due_in double precision, receives bigint)
   language plpgsql
@@ -8818,7 +8820,7 @@ begin
     is_on := is_on and is_broker_enabled;
     receives := coalesce(sb_internal._cell(_activation_scan.queue_id, 'poison_position'), 0);
 
-    select extract(epoch from min(o.due_at) - sb_internal._now())
+    select extract(epoch from min(o.due_at) - sb_internal._now())::double precision
       into due_in
       from sb_internal.broker as b
      cross join unnest(b.priority_levels) as l (priority)

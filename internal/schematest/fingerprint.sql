@@ -1,6 +1,6 @@
 -- Every catalog row of what is in sb and sb_internal, less what a mere look at the data changes. Rows keep their oids:
 -- a replayed source must replace, not drop and create.
-select format('function %s %s', p.oid::regprocedure, to_jsonb(p))
+select format('function %s %s %s', p.oid::regprocedure, to_jsonb(p) - 'prosqlbody', pg_get_function_sqlbody(p.oid))
   from pg_proc as p
  where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
  union all

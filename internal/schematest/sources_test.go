@@ -84,6 +84,7 @@ func inUse(t *testing.T) *pgtest.DB {
 	t.Helper()
 	db := pgtest.New(t)
 	admin, user := db.CreateRole(t, `Ad "min"`), db.CreateRole(t, "user")
+	exec(t, db.Superuser(t), "grant "+user+" to "+db.Owner) // who gives objects to a role has to be a member
 	owner := db.Session(t, "owner")
 	owner.Exec("select sb.grant_admin($1)", admin)
 	db.SessionAs(t, "admin", admin).Exec(`

@@ -29,7 +29,7 @@ begin
     is_on := is_on and is_broker_enabled;
     receives := coalesce(sb_internal._cell(_activation_scan.queue_id, 'poison_position'), 0);
 
-    select extract(epoch from min(o.due_at) - sb_internal._now())
+    select extract(epoch from min(o.due_at) - sb_internal._now())::double precision
       into due_in
       from sb_internal.broker as b
      cross join unnest(b.priority_levels) as l (priority)

@@ -11,7 +11,8 @@ create or replace function sb_internal._advance_hint(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  cell constant regclass := 'sb_internal.queue_' || _advance_hint.queue_id || '_hint_' || _advance_hint.level;
+  cell constant regclass :=
+    ('sb_internal.queue_' || _advance_hint.queue_id || '_hint_' || _advance_hint.level)::regclass;
   hint bigint := coalesce(pg_sequence_last_value(cell), 0);
 begin
   -- Forward in strides (a write costs WAL and a lock), back as far as a full search saw need.

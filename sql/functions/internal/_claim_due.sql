@@ -13,7 +13,7 @@ create or replace function sb_internal._claim_due(
 as $$
 declare
   candidate record;
-  tried uuid[] := '{}';
+  tried uuid[] := '{}'::uuid[];
 begin
   for candidate in
     select d.conversation_handle, d.conversation_group_id, d.due_at

@@ -18,7 +18,7 @@ create or replace function sb_internal._create_endpoint(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  own_priority smallint := 5;
+  own_priority smallint := 5::smallint;
 begin
   if _create_endpoint.has_priorities then
     own_priority := sb_internal._priority(_create_endpoint.service_contract_id, _create_endpoint.service_id,

@@ -35,7 +35,7 @@ begin
   r.address := _create_route.address;
   r.mirror_address := _create_route.mirror_address;
   perform sb_internal._check_route(r);
-  r.route_id := nextval('sb_internal.route_id');
+  r.route_id := nextval('sb_internal.route_id')::integer;
   insert into sb_internal.route
   select r.*
       on conflict on constraint route_name_key do nothing;

@@ -10,10 +10,10 @@ declare
   to_service text;
   conversation uuid;
   e sb_internal.endpoint;
-  moved bigint := 0;
+  moved bigint := 0::bigint;
 begin
   if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
-    return 0;
+    return moved;
   end if;
   -- From service to service, so that a backlog for one that takes nothing costs one step.
   loop

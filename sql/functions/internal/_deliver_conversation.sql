@@ -9,19 +9,19 @@ as $$
 declare
   target record;
   row_waiting record;
-  last_sequence bigint := -2;
+  last_sequence bigint := (-2)::bigint;
   outcome text;
-  moved bigint := 0;
+  moved bigint := 0::bigint;
 begin
   if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
-    return 0;
+    return moved;
   end if;
   -- After the peer's end, an Error or the end of the lifetime nothing leaves any more; it stays readable
   -- until the application ends its side (R-250, R-251).
   if e.state <> 'DO'
     and sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) in ('DI', 'ER')
   then
-    return 0;
+    return moved;
   end if;
   -- alter_service moves a service's messages under an exclusive lock of this table: once we hold ours,
   -- the queue read below stays the right one.

@@ -11,19 +11,20 @@ create or replace function sb_internal._drop_queue_sequences(queue_id integer)
   set lock_timeout = '50ms'
 as $$
 declare
-  sequences text := (
-    select string_agg(c.oid::regclass::text, ', ' order by c.oid)
-      from pg_class as c
-     where c.relnamespace = 'sb_internal'::regnamespace
-       and c.relkind = 'S'
-       and starts_with(c.relname, 'queue_' || _drop_queue_sequences.queue_id || '_'));
+  sequence name;
 begin
-  if sequences is null then
-    return;
-  end if;
   loop
     begin
-      execute 'drop sequence ' || sequences;
+      for sequence in
+        select c.relname
+          from pg_class as c
+         where c.relnamespace = 'sb_internal'::regnamespace
+           and c.relkind = 'S'
+           and starts_with(c.relname, 'queue_' || _drop_queue_sequences.queue_id || '_')
+         order by c.oid
+      loop
+        execute format('drop sequence sb_internal.%I', sequence);
+      end loop;
       return;
     exception
       when lock_not_available then

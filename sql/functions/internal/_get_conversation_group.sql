@@ -16,7 +16,7 @@ as $$
 declare
   q record;
   deadline timestamptz;
-  nap double precision := 0.005;
+  nap double precision := 0.005::double precision;
   held uuid;
 begin
   select o.queue_id

@@ -12,7 +12,7 @@ declare
   -- _json_matches recurses once a level.
   _max_depth constant integer := 64;
   _types constant jsonb :=
-    '["null", "boolean", "object", "array", "number", "integer", "string"]';
+    '["null", "boolean", "object", "array", "number", "integer", "string"]'::jsonb;
   _at record;
   _kind text;
   _wrong text;

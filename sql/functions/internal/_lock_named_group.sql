@@ -14,7 +14,7 @@ create or replace function sb_internal._lock_named_group(
 as $$
 declare
   named uuid := _lock_named_group.for_group;
-  nap double precision := 0.005;
+  nap double precision := 0.005::double precision;
 begin
   loop
     if _lock_named_group.for_conversation is not null then

@@ -16,7 +16,7 @@ as $$
 begin
   case _lookup.kind
     when 'message type' then
-      select t.message_type_id, t.owner, '{}'
+      select t.message_type_id, t.owner, '{}'::name[]
         into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.message_type as t
        where t.name = _lookup.name or t.sqlserver_name = _lookup.name;
@@ -36,7 +36,7 @@ begin
         from sb_internal.service as s
        where s.name = _lookup.name or s.sqlserver_name = _lookup.name;
     when 'route' then
-      select r.route_id, r.owner, '{}'
+      select r.route_id, r.owner, '{}'::name[]
         into _lookup.id, _lookup.owner, _lookup.acl
         from sb_internal.route as r
        where r.name = _lookup.name;

@@ -12,8 +12,6 @@ create or replace function sb_internal._move_conversation(
 as $$
 declare
   e sb_internal.endpoint;
-  queue integer;
-  locked integer;
 begin
   if _move_conversation.conversation_handle is null then
     perform sb_internal._raise('S8418');
@@ -37,14 +35,11 @@ begin
       perform sb_internal._raise('S8438', array[e.conversation_handle::text, e.state]);
     end if;
     begin
-      select count(*)
-        into locked
-        from (
-          select g.conversation_group_id
-            from sb.conversation_group as g
-           where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
-           order by g.conversation_group_id
-             for no key update) as l;
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
+        order by g.conversation_group_id
+          for no key update;
       perform 1
          from sb_internal.endpoint as o
         where o.conversation_handle = e.conversation_handle

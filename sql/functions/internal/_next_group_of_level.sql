@@ -19,7 +19,7 @@ declare
   found_at bigint;
   candidate record;
   looked integer := 0;
-  tried uuid[] := '{}';
+  tried uuid[] := '{}'::uuid[];
   oldest_due timestamptz;
   stepped uuid;
   wrapped boolean := false;

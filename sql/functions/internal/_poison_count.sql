@@ -13,7 +13,7 @@ declare
   horizon bigint;
   entry bigint;
   receiver bigint;
-  counted bigint[] := '{}';
+  counted bigint[] := '{}'::bigint[];
   rollbacks integer := 0;
   status text;
 begin

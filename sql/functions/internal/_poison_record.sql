@@ -11,7 +11,7 @@ declare
   own constant bigint := pg_current_xact_id()::text::bigint;
   position bigint := pg_sequence_last_value((cell || 'position')::regclass);
   alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
-  previous bigint := 0;
+  previous bigint := 0::bigint;
   rollbacks integer := 0;
   threshold integer;
 begin

@@ -19,7 +19,7 @@ begin
        and (p.remote_service_name is null or p.remote_service_name = _priority.remote_service_name)
      order by (p.service_contract_id is not null) desc, (p.local_service_id is not null) desc,
        (p.remote_service_name is not null) desc
-     limit 1), 5);
+     limit 1), 5::smallint);
 end
 $$;
 comment on function sb_internal._priority(integer, integer, text) is

@@ -38,7 +38,7 @@ begin
   if _put_broker_priority.priority_level not between 1 and 10 then
     perform sb_internal._raise('22023', array['priority_level must be between 1 and 10']);
   end if;
-  p.priority := coalesce(_put_broker_priority.priority_level, p.priority, 5);
+  p.priority := coalesce(_put_broker_priority.priority_level::smallint, p.priority, 5::smallint);
 
   -- The unique constraint takes two ANY for different.
   select o.name

@@ -176,7 +176,9 @@ begin
           if q.is_poison_message_handling_enabled then
             perform sb_internal._poison_record(q.queue_id);
           end if;
-          perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
+          if found_at > hint + 128 then
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
+          end if;
           if q.has_activation_event then
             perform sb_internal._monitor_receive(q.queue_id, true);
           end if;

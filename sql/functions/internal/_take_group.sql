@@ -20,7 +20,7 @@ declare
   candidate record;
   last_order bigint;
   taken bigint;
-  total bigint := 0;
+  total bigint := 0::bigint;
   is_small constant boolean := (
     select count(*) <= 16
       from (

@@ -6,7 +6,7 @@ create or replace function sb_internal._type_for_row(
 )
   returns record
   language plpgsql
-  volatile
+  stable
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp

@@ -23,7 +23,10 @@ begin
     perform sb_internal._raise('22023', array['validation ' || coalesce(_validation.validation, '(null)')
       || ' is none of NONE, EMPTY, WELL_FORMED_XML, VALID_XML, WELL_FORMED_JSON, VALID_JSON']);
   end if;
-  body_type := case validation_kind when 'VALID_XML' then 'xml' when 'VALID_JSON' then 'jsonb' end;
+  body_type := case validation_kind
+    when 'VALID_XML' then 'xml'::regtype
+    when 'VALID_JSON' then 'jsonb'::regtype
+  end;
   if body_type is null and (_validation.validator is not null or _validation.schema is not null) then
     perform sb_internal._raise('22023', array['validation ' || validation_kind || ' takes no validator and no schema']);
   elsif validation_kind = 'VALID_XML' and (_validation.validator is null or _validation.schema is not null) then

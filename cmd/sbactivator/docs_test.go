@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgsbroker/sbroker/internal/pgtest"
+)
+
+const root = "../.."
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// documents is every page that users read.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no pages in docs: ", err)
+	}
+	list := []string{"README.md", "sql/README.md"}
+	for _, page := range pages {
+		list = append(list, "docs/"+filepath.Base(page))
+	}
+	return list
+}
+
+// blocks returns the fenced blocks of a language, in order.
+func blocks(text, language string) []string {
+	var list []string
+	for _, m := range regexp.MustCompile("(?sm)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// The session in README.md prints what README.md says, in fewer than 30 lines.
+func TestReadmeSession(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Empty(t)
+	psql, err := exec.LookPath("psql")
+	if errors.Is(err, exec.ErrNotFound) {
+		psql = newestPsql()
+	}
+	if psql == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("there is no psql")
+		}
+		t.Skip("there is no psql")
+	}
+	run := func(input string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), psql, append(args, db.URL())...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "PGCLIENTENCODING=UTF8", "LC_ALL=C", "PSQLRC=", "PSQL_PAGER=")
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("psql: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	readme := readFile(t, "README.md")
+	session := blocks(readme, "sql")[0]
+	if n := strings.Count(session, "\n"); n >= 30 {
+		t.Errorf("the session has %d lines", n)
+	}
+	if out := run("", "-X", "-q", "-f", "sql/sbroker.sql"); out != "" {
+		t.Errorf("installing printed %s", out)
+	}
+	if got, want := run(session, "-X"), blocks(readme, "")[0]; got != want {
+		t.Errorf("printed:\n%s\nREADME.md says:\n%s", got, want)
+	}
+}
+
+// newestPsql looks where servers are looked for as well.
+func newestPsql() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql") // the pattern is a constant
+	if len(found) == 0 {
+		return ""
+	}
+	return found[len(found)-1]
+}
+
+// The Go code in README.md is part of the examples, which are compiled and run.
+func TestReadmeGo(t *testing.T) {
+	t.Parallel()
+	lines := func(text string) string {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			b.WriteString(strings.TrimSpace(line) + "\n")
+		}
+		return b.String()
+	}
+	examples := lines(readFile(t, "sbroker/example_test.go") + readFile(t, "activator/example_test.go"))
+	list := blocks(readFile(t, "README.md"), "go")
+	if len(list) != 2 {
+		t.Fatalf("%d blocks of Go", len(list))
+	}
+	for _, block := range list {
+		if !strings.Contains(examples, lines(block)) {
+			t.Errorf("no example contains:\n%s", block)
+		}
+	}
+}
+
+// What the pages name exists: functions and views, error codes, and the pages that they link to.
+func TestDocsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.New(t).Superuser(t)
+	names := pgtest.Strings(t, conn, `
+select p.proname::text from pg_proc as p where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+union
+select c.relname::text from pg_class as c where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)`)
+	registry := readFile(t, "sql/errors.csv")
+	var (
+		object  = regexp.MustCompile(`\b(?:sb|sb_internal)\.([a-z_]+)\b`)
+		code    = regexp.MustCompile(`\bS\d{4}\b`)
+		link    = regexp.MustCompile(`\]\(([^)]+)\)`)
+		heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+		notWord = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	)
+	anchors := func(page string) []string {
+		var list []string
+		for _, m := range heading.FindAllStringSubmatch(readFile(t, page), -1) {
+			list = append(list, strings.ReplaceAll(notWord.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+		}
+		return list
+	}
+	for _, page := range documents(t) {
+		text := readFile(t, page)
+		for _, m := range object.FindAllStringSubmatch(text, -1) {
+			if strings.HasSuffix(m[1], "_") || slices.Contains(names, m[1]) {
+				continue // a prefix, as in sb.grant_…, or a name that exists
+			}
+			t.Errorf("%s: there is no %s", page, m[0])
+		}
+		for _, c := range code.FindAllString(text, -1) {
+			if c != "S9620" && !strings.Contains(registry, "\n"+c+",") { // said never to be raised
+				t.Errorf("%s: %s is not in the registry", page, c)
+			}
+		}
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.HasPrefix(target, "https://") {
+				continue
+			}
+			file := page
+			if target != "" {
+				file = filepath.ToSlash(filepath.Join(filepath.Dir(page), target))
+			}
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Errorf("%s: link to %s: %v", page, m[1], err)
+			} else if anchor != "" && !slices.Contains(anchors(file), anchor) {
+				t.Errorf("%s: %s has no heading for %s", page, file, m[1])
+			}
+		}
+	}
+}
