@@ -1124,7 +1124,7 @@ comment on function sb_internal._begin_conversation_timer(name, uuid, interval) 
   'BEGIN CONVERSATION TIMER behind sb.begin_conversation_timer.';
 revoke all on function sb_internal._begin_conversation_timer(name, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_conversation_timer.sql
--- sqlgen:begin functions/internal/_begin_dialog.sql sha256:710f994ca76ef6c6404b2084ecfa97947ba354ba3ed9f3caf48ec1818cf2a410
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:432357cec25a97c6294f131e65d174313e5f10231b1090b9c96a61690356d5d1
 create or replace function sb_internal._begin_dialog(
   caller name,
   from_service text,
@@ -1169,6 +1169,9 @@ begin
     expires := sb_internal._now() + _begin_dialog.lifetime;
   end if;
 
+  -- drop_contract ends the conversations it sees under a lock that excludes this one: so none begins on
+  -- a contract that was there when we looked and is gone when the endpoint is written.
+  lock table sb_internal.endpoint in row exclusive mode;
   select s.service_id, q.name as queue_name, q.owner, q.receivers,
          k.service_contract_id, k.owner as contract_owner, k.referencers
     into c
@@ -1697,7 +1700,7 @@ comment on function sb_internal._create_contract(name, text, text[], text[], tex
   'CREATE CONTRACT behind sb.create_contract.';
 revoke all on function sb_internal._create_contract(name, text, text[], text[], text[], boolean) from public;
 -- sqlgen:end functions/internal/_create_contract.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:2b95e45466d35fee2407cbfe7afe95190f04e3be23d091e139aee0fc0568e89d
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:30d012ccd91f0e3adf1bc4ae2a0676cbda4ec46155875ea759c4d75197b1a9e3
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -1736,6 +1739,8 @@ begin
     values (_create_endpoint.conversation_handle, -1);
   end if;
   if _create_endpoint.lifetime is not null then
+    -- Holds off alter_service, which moves due rows: the queue read next is the right one.
+    lock table sb_internal.message in access share mode;
     insert into sb_internal.due (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
     select _create_endpoint.conversation_handle, true, _create_endpoint.conversation_group_id, s.queue_id,
            own_priority, _create_endpoint.lifetime
@@ -2525,7 +2530,7 @@ comment on function sb_internal._drop_message_type(name, text, boolean) is
   'DROP MESSAGE TYPE behind sb.drop_message_type.';
 revoke all on function sb_internal._drop_message_type(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_message_type.sql
--- sqlgen:begin functions/internal/_drop_queue.sql sha256:960c0c773d49e37a280e18426d08a01140542861dc3c286e41215bf176087e6f
+-- sqlgen:begin functions/internal/_drop_queue.sql sha256:f9b591d9ffcb17092d83c479a3a94e1c46fbd970742bfefdd4bd14701cb94442
 create or replace function sb_internal._drop_queue(caller name, name text, if_exists boolean)
   returns void
   language plpgsql
@@ -2555,8 +2560,7 @@ begin
     perform sb_internal._raise('S3716', array['queue ' || _drop_queue.name, 'service ' || used_by]);
   end if;
 
-  -- First, while nothing else is held: it waits for receivers.
-  perform sb_internal._drop_queue_sequences(object.id);
+  -- The queue's sequences stay until maintain: a receive that has found the queue still there reads them.
   perform sb_internal._remove_event_notification(n.event_notification_id)
      from sb_internal.event_notification as n
     where n.queue_id = object.id;
@@ -2574,46 +2578,6 @@ comment on function sb_internal._drop_queue(name, text, boolean) is
   'DROP QUEUE behind sb.drop_queue. Wakes waiting receivers, who find the queue gone.';
 revoke all on function sb_internal._drop_queue(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_queue.sql
--- sqlgen:begin functions/internal/_drop_queue_sequences.sql sha256:32daff35444ca3799aca1b2b5b6a115f32c0a912c42e01e04b196a97f1b4bb71
--- A receiver holds the cells it wrote until it commits, and may want another one that we hold already.
--- So we wait for any of them only briefly, far below deadlock_timeout, and give all back before the
--- next try.
-create or replace function sb_internal._drop_queue_sequences(queue_id integer)
-  returns void
-  language plpgsql
-  volatile
-  parallel unsafe
-  security invoker
-  set search_path = pg_catalog, pg_temp
-  set lock_timeout = '50ms'
-as $$
-declare
-  sequence name;
-begin
-  loop
-    begin
-      for sequence in
-        select c.relname
-          from pg_class as c
-         where c.relnamespace = 'sb_internal'::regnamespace
-           and c.relkind = 'S'
-           and starts_with(c.relname, 'queue_' || _drop_queue_sequences.queue_id || '_')
-         order by c.oid
-      loop
-        execute format('drop sequence sb_internal.%I', sequence);
-      end loop;
-      return;
-    exception
-      when lock_not_available then
-        perform pg_sleep(0.02);
-    end;
-  end loop;
-end
-$$;
-comment on function sb_internal._drop_queue_sequences(integer) is
-  'Drops what _queue_sequences created. Waits for receivers that used the queue in a transaction still open, holding none of their cells meanwhile.';
-revoke all on function sb_internal._drop_queue_sequences(integer) from public;
--- sqlgen:end functions/internal/_drop_queue_sequences.sql
 -- sqlgen:begin functions/internal/_drop_route.sql sha256:a531dfee1329370ccd755fdfcc3c188c502ef0a25ec27893cd49dfdde997dfa9
 create or replace function sb_internal._drop_route(caller name, name text, if_exists boolean)
   returns void
@@ -2686,6 +2650,45 @@ comment on function sb_internal._drop_service(name, text, boolean) is
   'DROP SERVICE behind sb.drop_service.';
 revoke all on function sb_internal._drop_service(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_service.sql
+-- sqlgen:begin functions/internal/_drop_stale_sequences.sql sha256:c097f3c79409be6d1d38f7bb829514da61af2ba3533282c105e8105d019e624f
+create or replace function sb_internal._drop_stale_sequences()
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+  set lock_timeout = '50ms'
+as $$
+declare
+  sequences text := (
+    select string_agg(s.oid::regclass::text, ', ' order by s.oid)
+      from (
+        select c.oid
+          from pg_class as c
+         where c.relnamespace = 'sb_internal'::regnamespace
+           and c.relkind = 'S'
+           and c.relname ~ '^queue_[0-9]+_'
+           and not exists (
+             select 1
+               from sb_internal.queue as q
+              where q.queue_id = split_part(c.relname, '_', 2)::integer)
+         order by c.oid
+         limit 1000
+      ) as s);
+begin
+  if sequences is not null then
+    execute 'drop sequence ' || sequences;
+  end if;
+exception
+  when lock_not_available then
+    null;
+end
+$$;
+comment on function sb_internal._drop_stale_sequences() is
+  'Drops what _queue_sequences created for queues that are gone by now, unless some of it is still in use: then next time.';
+revoke all on function sb_internal._drop_stale_sequences() from public;
+-- sqlgen:end functions/internal/_drop_stale_sequences.sql
 -- sqlgen:begin functions/internal/_drop_state_table.sql sha256:8c9b6683353f9a247ce3d798ed54cb412102f307b884da223ea9229645fa77b9
 -- Runs as the caller, hence no set clause and everything qualified.
 create or replace function sb_internal._drop_state_table(table_name text, if_exists boolean)
@@ -3283,7 +3286,7 @@ comment on function sb_internal._grantable(boolean) is
   'The functions that a role with any right may execute: messaging verbs, and what they and the views call; for admins and owners every verb. EXECUTE on inner functions is harmless without USAGE on their schema, which nobody gets.';
 revoke all on function sb_internal._grantable(boolean) from public;
 -- sqlgen:end functions/internal/_grantable.sql
--- sqlgen:begin functions/internal/_hold_conversation.sql sha256:9819e9bf88f152875f8568a9dbc5fbed8b1e7d1f59693a0e6750d107686e0219
+-- sqlgen:begin functions/internal/_hold_conversation.sql sha256:dfefd55cb852bdc0b24c1ba3959e260a0c045c6a931055c218aba9a7a4941a6c
 create or replace function sb_internal._hold_conversation(conversation_handle uuid)
   returns sb_internal.endpoint
   language plpgsql
@@ -3299,6 +3302,8 @@ begin
     perform sb_internal._raise('S8418');
   end if;
   perform sb_internal._lock_group_of(_hold_conversation.conversation_handle);
+  -- Holds off alter_service, which moves due rows to another queue: the queue found from here on is the right one.
+  lock table sb_internal.message in access share mode;
   select e.*
     into held
     from sb_internal.endpoint as e
@@ -4040,6 +4045,57 @@ comment on function sb_internal._lock_counter(uuid) is
   'Waits for SENDs on the conversation and keeps further ones out, to the end of the transaction.';
 revoke all on function sb_internal._lock_counter(uuid) from public;
 -- sqlgen:end functions/internal/_lock_counter.sql
+-- sqlgen:begin functions/internal/_lock_counters.sql sha256:623fe7336811569c454d105b5557990b0c2cbe02a8a7c36604339c72629afb35
+-- A reader answers the conversations of its group in the order of their messages, not of their handles. So
+-- who wants several for one SEND does as _lock_conversations: waits only far shorter than deadlock_timeout,
+-- and else gives all back and begins anew.
+create or replace function sb_internal._lock_counters(conversation_handles uuid[])
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own_timeout text := current_setting('lock_timeout');
+  insist_at timestamptz := clock_timestamp() + interval '5 seconds';
+  is_polite boolean;
+begin
+  loop
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
+    begin
+      -- A target that has sent nothing yet has no counter: _first_send locks its endpoint.
+      perform 1
+         from sb_internal.endpoint as e
+        where e.conversation_handle = any (_lock_counters.conversation_handles)
+          and not e.has_counter
+        order by e.conversation_handle
+          for no key update;
+      perform 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = any (_lock_counters.conversation_handles)
+        order by c.conversation_handle
+          for no key update;
+      perform set_config('lock_timeout', own_timeout, true);
+      return;
+    exception
+      when lock_not_available then
+        if not is_polite then
+          raise;
+        end if;
+      when deadlock_detected then
+        null;
+    end;
+    perform pg_sleep(random() * 0.05);
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_counters(uuid[]) is
+  'Takes the locks of SEND on several conversations. Never the victim of a deadlock, unless the transaction holds other locks, and part of one only after 5 s without success.';
+revoke all on function sb_internal._lock_counters(uuid[]) from public;
+-- sqlgen:end functions/internal/_lock_counters.sql
 -- sqlgen:begin functions/internal/_lock_group_of.sql sha256:7724946cf0355e300a9b10428725291d83bd4bbdf52add966b5dd6c169108b83
 create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   returns uuid
@@ -4275,7 +4331,7 @@ comment on function sb_internal._lookup(text, text, boolean) is
   'Id, owner and access list of an object, system objects under either of their names; nulls when it is missing and if_exists accepts that. Errors: 42602, S0208 queue, S8423 service, 42704.';
 revoke all on function sb_internal._lookup(text, text, boolean) from public;
 -- sqlgen:end functions/internal/_lookup.sql
--- sqlgen:begin functions/internal/_maintain.sql sha256:e352662974864859aa4c9ca9beeb9ce952d7c1b1d64d0253e1b7ff827d819067
+-- sqlgen:begin functions/internal/_maintain.sql sha256:de348d7e0b849e6047215f4519212373b9fd2be9ac68530be0bba99dc3a22afa
 create or replace function sb_internal._maintain(caller name)
   returns void
   language plpgsql
@@ -4309,6 +4365,7 @@ begin
          where d.queue_id = q.queue_id
            and d.due_at <= sb_internal._now()));
   perform sb_internal._prune_roles();
+  perform sb_internal._drop_stale_sequences();
 end
 $$;
 comment on function sb_internal._maintain(name) is
@@ -4500,7 +4557,7 @@ comment on function sb_internal._monitor_receive(integer, boolean) is
   'Somebody received from a watched queue: RECEIVES_OCCURRING, or INACTIVE when nothing was there. Never waits.';
 revoke all on function sb_internal._monitor_receive(integer, boolean) from public;
 -- sqlgen:end functions/internal/_monitor_receive.sql
--- sqlgen:begin functions/internal/_move_conversation.sql sha256:441f7df1c608dc5ecf2e466008222350ce3f9a2cfe4cb77c9f8f2435203723d1
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:75358fb9e66cf654c4ff26a5f64790362f154f089e3d578675816b9bc3660f2b
 create or replace function sb_internal._move_conversation(
   caller name,
   conversation_handle uuid,
@@ -4580,12 +4637,13 @@ begin
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
   perform sb_internal._lock_counter(e.conversation_handle);
-  update sb_internal.due as d
-     set conversation_group_id = _move_conversation.conversation_group_id
-   where d.conversation_handle = e.conversation_handle;
+  -- Messages before due rows, as alter_service.
   update sb_internal.message as m
      set conversation_group_id = _move_conversation.conversation_group_id
    where m.conversation_handle = e.conversation_handle;
+  update sb_internal.due as d
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where d.conversation_handle = e.conversation_handle;
   update sb_internal.retained_message as r
      set conversation_group_id = _move_conversation.conversation_group_id
    where r.conversation_handle = e.conversation_handle;
@@ -4656,7 +4714,7 @@ comment on function sb_internal._move_service(integer, integer, integer) is
   'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages.';
 revoke all on function sb_internal._move_service(integer, integer, integer) from public;
 -- sqlgen:end functions/internal/_move_service.sql
--- sqlgen:begin functions/internal/_multicast.sql sha256:77770e0d79a4dd20c3b9a9e28bbd4a9a06de482105de085c0b5af30215e99c58
+-- sqlgen:begin functions/internal/_multicast.sql sha256:5294836d28e56a893918405a5a5019c036515a30e1289cd6a80e55565f364f12
 create or replace function sb_internal._multicast(
   caller name,
   conversation_handles uuid[],
@@ -4679,7 +4737,7 @@ begin
   if _multicast.conversation_handles is null then
     perform sb_internal._raise('S8418');
   end if;
-  -- In id order, as everybody who takes several locks of a kind.
+  perform sb_internal._lock_counters(_multicast.conversation_handles);
   for conversation in
     select h.handle
       from unnest(_multicast.conversation_handles) as h (handle)
@@ -5197,7 +5255,7 @@ comment on function sb_internal._poison_reset(integer) is
   'Forgets the rollbacks counted for a queue. Takes effect at once and survives a rollback.';
 revoke all on function sb_internal._poison_reset(integer) from public;
 -- sqlgen:end functions/internal/_poison_reset.sql
--- sqlgen:begin functions/internal/_post.sql sha256:9391f104f503fb487ce5bd919d91ee3185d7690c22b919051b91590b6c2355f6
+-- sqlgen:begin functions/internal/_post.sql sha256:5585e8485fb997275e56bc2e78c48a37c3bf211ee6707e6dc060700ffeb620ce
 create or replace function sb_internal._post(
   conversation_handle uuid,
   message_type_id integer,
@@ -5211,31 +5269,25 @@ create or replace function sb_internal._post(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  e sb_internal.endpoint;
   message_type text;
   owner name;
 begin
-  select o.*
-    into e
-    from sb_internal.endpoint as o
-   where o.conversation_handle = _post.conversation_handle
-     for no key update;
-  if not found
-    or sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) not in ('SO', 'CO')
-  then
-    return false;
-  end if;
   select t.name
     into message_type
     from sb_internal.message_type as t
    where t.message_type_id = _post.message_type_id;
   select q.owner
     into owner
-    from sb_internal.service as s
+    from sb_internal.endpoint as e
+    join sb_internal.service as s on s.service_id = e.service_id
     join sb_internal.queue as q on q.queue_id = s.queue_id
-   where s.service_id = e.service_id;
-  perform sb_internal._send(owner, e.conversation_handle, message_type, array[_post.message_body], false, true);
+   where e.conversation_handle = _post.conversation_handle;
+  perform sb_internal._send(owner, _post.conversation_handle, message_type, array[_post.message_body], false, true);
   return true;
+exception
+  -- The peer may end at any moment: only SEND itself, under its lock, knows.
+  when sqlstate 'S8426' or sqlstate 'S8429' then
+    return false;
 end
 $$;
 comment on function sb_internal._post(uuid, integer, bytea) is
@@ -6168,7 +6220,7 @@ comment on function sb_internal._refresh_service_status() is
   'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queues row lock, so it waits for nobody.';
 revoke all on function sb_internal._refresh_service_status() from public;
 -- sqlgen:end functions/internal/_refresh_service_status.sql
--- sqlgen:begin functions/internal/_refuse_message_type.sql sha256:7f4fe1030a225738ecfe9ef79670340a7d0a107bd3a0768c7015d97109c20290
+-- sqlgen:begin functions/internal/_refuse_message_type.sql sha256:674e89317c144967167d9013361fdeef9cc9ca4ccf8e881e3f1c6107e9b8a868
 create or replace function sb_internal._refuse_message_type(
   message_type text,
   service_contract_id integer,
@@ -6195,9 +6247,12 @@ begin
      where m.service_contract_id = _refuse_message_type.service_contract_id
        and m.message_type_name = _refuse_message_type.message_type)
   then
-    perform sb_internal._raise('S8431', array[_refuse_message_type.message_type, c.name])
-       from sb_internal.contract as c
-      where c.service_contract_id = _refuse_message_type.service_contract_id;
+    perform sb_internal._raise('S8431', array[_refuse_message_type.message_type,
+      coalesce((
+        select c.name
+          from sb_internal.contract as c
+         where c.service_contract_id = _refuse_message_type.service_contract_id),
+        _refuse_message_type.service_contract_id::text)]);
   elsif _refuse_message_type.is_initiator then
     perform sb_internal._raise('S8432', array[_refuse_message_type.message_type]);
   else
@@ -8847,7 +8902,7 @@ comment on function sb.drop_message_type(text, boolean) is
   'DROP MESSAGE TYPE. For the owner and admins. Errors: 42501, 42704, S3716 in use by a contract (R-028), S9663 system type. Locks: the catalog.';
 revoke all on function sb.drop_message_type(text, boolean) from public;
 -- sqlgen:end functions/ddl/drop_message_type.sql
--- sqlgen:begin functions/ddl/drop_queue.sql sha256:0de656a3796ed22669b5567f2789108f59eaaea3abb080f03e74cc5a5d31c30f
+-- sqlgen:begin functions/ddl/drop_queue.sql sha256:1b9844c4a298fc21b3b04f4b035b44c0354dcc3e432fe8944878707333379a28
 create or replace function sb.drop_queue(
   name text,
   if_exists boolean default false
@@ -8861,7 +8916,7 @@ begin atomic
   select sb_internal._drop_queue(current_user, drop_queue.name, drop_queue.if_exists);
 end;
 comment on function sb.drop_queue(text, boolean) is
-  'DROP QUEUE, with its event notifications, whose subscribers get EndDialog (R-060, R-110). For the owner and admins. Errors: 42501, S0208, S3716 used by a service, S9663. Locks: the catalog, the queue row, its sequences all at once or none.';
+  'DROP QUEUE, with its event notifications, whose subscribers get EndDialog (R-060, R-110). For the owner and admins. Errors: 42501, S0208, S3716 used by a service, S9663. Locks: the catalog, the queue row. Waits for nobody who receives.';
 revoke all on function sb.drop_queue(text, boolean) from public;
 -- sqlgen:end functions/ddl/drop_queue.sql
 -- sqlgen:begin functions/ddl/drop_route.sql sha256:9501a9263ef75ad36dac54643bf7deb9c8240d39802e2b944458f0047265fc91
@@ -9059,7 +9114,7 @@ comment on function sb.grant_send(text, name) is
   'Lets services owned by the role begin dialogs with the service and send to it (R-374); public is everybody. Also gives what is needed to call the verbs. For the owner of the service and admins. Errors: 42501, S8423, 42704 no such role, S9663. Locks: the catalog.';
 revoke all on function sb.grant_send(text, name) from public;
 -- sqlgen:end functions/admin/grant_send.sql
--- sqlgen:begin functions/admin/maintain.sql sha256:9c6360a01706c2ddf7afd5af4640eaad109abd243529474a6d5338abb23c2162
+-- sqlgen:begin functions/admin/maintain.sql sha256:278f612ea906e30fe976acfff9931a1d0684d34288465445588bc4706a2759f1
 create or replace function sb.maintain()
   returns void
   language sql
@@ -9070,7 +9125,7 @@ begin atomic
   select sb_internal._maintain(current_user);
 end;
 comment on function sb.maintain() is
-  'Housekeeping, bounded and never needed for correctness: removes orphaned messages and leftovers of finished conversations, delivers what can be delivered, writes down reached poison limits, repeats activation events, drops roles that no longer exist from the access lists. Skips what is locked. For admins; call it about once a minute (the activator does).';
+  'Housekeeping, bounded and never needed for correctness: removes orphaned messages and leftovers of finished conversations and dropped queues, delivers what can be delivered, writes down reached poison limits, repeats activation events, drops roles that no longer exist from the access lists. Skips what is locked. For admins; call it about once a minute (the activator does).';
 revoke all on function sb.maintain() from public;
 -- sqlgen:end functions/admin/maintain.sql
 -- sqlgen:begin functions/admin/new_broker.sql sha256:4c1d4993131a33a01cbef5fe5bb200aafb11b8b43cffaebdc89f45f052ae7b79

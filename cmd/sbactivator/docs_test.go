@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgsbroker/sbroker/internal/pgtest"
 )
 
@@ -42,10 +44,17 @@ func documents(t *testing.T) []string {
 // blocks returns the fenced blocks of a language, in order.
 func blocks(text, language string) []string {
 	var list []string
-	for _, m := range regexp.MustCompile("(?sm)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
-		list = append(list, m[1])
+	for _, m := range regexp.MustCompile("(?sm)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		if m[1] == language {
+			list = append(list, m[2])
+		}
 	}
 	return list
+}
+
+// trimLines removes what is not seen: spaces at the ends of lines, empty lines at the end.
+func trimLines(text string) string {
+	return strings.TrimRight(regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, ""), "\n")
 }
 
 // The session in README.md prints what README.md says, in fewer than 30 lines.
@@ -82,7 +91,7 @@ func TestReadmeSession(t *testing.T) {
 	if out := run("", "-X", "-q", "-f", "sql/sbroker.sql"); out != "" {
 		t.Errorf("installing printed %s", out)
 	}
-	if got, want := run(session, "-X"), blocks(readme, "")[0]; got != want {
+	if got, want := trimLines(run(session, "-X")), trimLines(blocks(readme, "")[0]); got != want {
 		t.Errorf("printed:\n%s\nREADME.md says:\n%s", got, want)
 	}
 }
@@ -118,6 +127,83 @@ func TestReadmeGo(t *testing.T) {
 		if !strings.Contains(examples, lines(block)) {
 			t.Errorf("no example contains:\n%s", block)
 		}
+	}
+}
+
+// The SQL in the pages runs, in the order of the pages, where what it presupposes is there.
+func TestDocsSQL(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	roles := map[string]string{}
+	for _, name := range []string{"sbactivator", "order_app", "shop_app", "order_reader"} {
+		roles["'"+name+"'"] = "'" + db.CreateRole(t, name) + "'"
+	}
+	run := func(on *pgx.Conn, sql string) {
+		t.Helper()
+		for name, role := range roles {
+			sql = strings.ReplaceAll(sql, name, role)
+		}
+		if _, err := on.Exec(t.Context(), sql); err != nil {
+			t.Errorf("%v:\n%s", err, sql)
+		}
+	}
+	run(db.Superuser(t), "grant "+strings.Trim(roles["'order_reader'"], "'")+" to "+db.Owner)
+	run(conn, `
+create schema app;
+select sb.create_queue('ClerkQueue'), sb.create_queue('ApproverQueue'), sb.create_queue('OrderQueue');
+select sb.create_contract('//expenses', sent_by_any => '{DEFAULT}');
+select sb.create_service('//clerk', 'ClerkQueue');
+select sb.create_service('//approver', 'ApproverQueue', '{//expenses}');
+select sb.create_service('//orders', 'OrderQueue', '{DEFAULT}')`)
+	for _, page := range documents(t) {
+		for i, block := range blocks(readFile(t, page), "sql") {
+			if page != "README.md" || i > 0 { // that one is TestReadmeSession's
+				run(conn, block)
+			}
+		}
+	}
+	// Bodies of procedures are not looked into before they run.
+	run(conn, `
+create function app.take_order(handle uuid, body jsonb) returns void language plpgsql as $$
+begin
+  if body ->> 'item' is null then
+    raise exception 'nothing ordered';
+  end if;
+  perform sb.send(handle, 'DEFAULT', 'done'), sb.end_conversation(handle);
+end $$`)
+	for _, procedure := range []string{"read_orders", "read_orders_carefully"} {
+		run(conn, `
+select sb.set_option('system_names', 'documented'),
+  sb.create_message_type('//orders/Order', 'WELL_FORMED_JSON', if_not_exists => true),
+  sb.create_contract('//orders/Contract', sent_by_initiator => '{//orders/Order}', sent_by_any => '{DEFAULT}', if_not_exists => true);
+select sb.alter_service('//orders', add_contracts => '{//orders/Contract}')
+ where not exists (select from sb.service_contract_usages as u join sb.service_contracts as c using (service_contract_id)
+                    where c.name = '//orders/Contract');
+do $$
+declare
+  h uuid := sb.begin_dialog('//clerk', '//orders', '//orders/Contract');
+begin
+  perform sb.send(h, '//orders/Order', '{"item": "chair"}'::jsonb);
+end $$`)
+		run(conn, "call app."+procedure+"()") // alone, for it commits
+	}
+	run(conn, `
+do $$
+declare
+  h uuid := sb.begin_dialog('//clerk', '//orders', '//orders/Contract');
+begin
+  perform sb.send(h, '//orders/Order', '{}'::jsonb);
+end $$`)
+	run(conn, "call app.read_orders_carefully()")
+	got := pgtest.Strings(t, conn, `
+select coalesce(sb.error_description(m.message_body), sb.body_text(m.message_body))
+  from sb.queue_messages as m
+ where m.queue_name = 'ClerkQueue'
+   and m.message_body is not null
+ order by m.queuing_order`)
+	if want := []string{"done", "done", "nothing ordered"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -170,13 +170,13 @@ func (d *Drawing) line(e event) string {
 	for i := left + 1; i < right; i++ {
 		line[i] = '─'
 	}
+	label := " " + e.Message + " "
+	copy(line[left+1+max(0, (right-left-utf8.RuneCountInString(label))/2):right-1], []rune(label))
 	if from < to {
 		line[right-1] = '▶'
 	} else {
 		line[left+1] = '◀'
 	}
-	label := " " + e.Message + " "
-	copy(line[left+1+(right-left-utf8.RuneCountInString(label))/2:right-1], []rune(label))
 	arrow := d.paint(paintOf(e.Message), string(line[left+1:right]))
 	return strings.TrimRight(string(line[:left+1])+arrow+string(line[right:])+"  "+oneLine(e.Note), " ")
 }

@@ -1,10 +1,15 @@
 -- Every catalog row of what is in sb and sb_internal, less what a mere look at the data changes. Rows keep their oids:
 -- a replayed source must replace, not drop and create.
-select format('function %s %s %s', p.oid::regprocedure, to_jsonb(p) - 'prosqlbody', pg_get_function_sqlbody(p.oid))
+-- Node trees are shown as SQL, since they say where in the file a thing stood.
+select format('function %s %s %s %s', p.oid::regprocedure, to_jsonb(p) - '{prosqlbody,proargdefaults}'::text[],
+         pg_get_function_arguments(p.oid), pg_get_function_sqlbody(p.oid))
   from pg_proc as p
  where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
  union all
-select format('relation %s %s', c.oid::regclass, to_jsonb(c) - '{relfilenode,relpages,reltuples,relallvisible,relallfrozen,relfrozenxid,relminmxid}'::text[])
+select format('relation %s %s %s', c.oid::regclass,
+         to_jsonb(c) - '{relacl,relfilenode,relpages,reltuples,relallvisible,relallfrozen,relfrozenxid,relminmxid}'::text[],
+         -- Absent rights and the default written out are the same.
+         coalesce(c.relacl, acldefault((case c.relkind when 'S' then 's' else 'r' end)::"char", c.relowner)))
   from pg_class as c
  where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
  union all

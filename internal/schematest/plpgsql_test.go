@@ -15,11 +15,12 @@ var falsePositives = map[string]string{
 	"sb_internal._lock_group_of: control reached end":      "an endless loop, left by return",
 	"sb_internal._visible: control reached end":            "a case that returns in every branch, and raises without one",
 
-	"sb_internal._make_state_table: text type variable is not sanitized": "runs with the rights of the caller, whose own columns these are",
-	"sb_internal._make_state_table: routine is marked as VOLATILE":       "the dynamic statement creates a table",
-	"sb_internal._run_validator: text type variable is not sanitized":    "the validator's name was quoted when it was set",
-	"sb_internal._run_validator: routine is marked as VOLATILE":          "a validator may be volatile",
-	"sb_internal._sync_privileges: text type variable is not sanitized":  "lists of regprocedure and regclass, whose text is quoted",
+	"sb_internal._make_state_table: text type variable is not sanitized":     "runs with the rights of the caller, whose own columns these are",
+	"sb_internal._make_state_table: routine is marked as VOLATILE":           "the dynamic statement creates a table",
+	"sb_internal._run_validator: text type variable is not sanitized":        "the validator's name was quoted when it was set",
+	"sb_internal._run_validator: routine is marked as VOLATILE":              "a validator may be volatile",
+	"sb_internal._drop_stale_sequences: text type variable is not sanitized": "a list of regclass, whose text is quoted",
+	"sb_internal._sync_privileges: text type variable is not sanitized":      "lists of regprocedure and regclass, whose text is quoted",
 }
 
 // plpgsql looks at a statement only when it is reached; plpgsql_check looks at all of them.

@@ -42,6 +42,9 @@ begin
     expires := sb_internal._now() + _begin_dialog.lifetime;
   end if;
 
+  -- drop_contract ends the conversations it sees under a lock that excludes this one: so none begins on
+  -- a contract that was there when we looked and is gone when the endpoint is written.
+  lock table sb_internal.endpoint in row exclusive mode;
   select s.service_id, q.name as queue_name, q.owner, q.receivers,
          k.service_contract_id, k.owner as contract_owner, k.referencers
     into c

@@ -36,6 +36,8 @@ begin
     values (_create_endpoint.conversation_handle, -1);
   end if;
   if _create_endpoint.lifetime is not null then
+    -- Holds off alter_service, which moves due rows: the queue read next is the right one.
+    lock table sb_internal.message in access share mode;
     insert into sb_internal.due (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
     select _create_endpoint.conversation_handle, true, _create_endpoint.conversation_group_id, s.queue_id,
            own_priority, _create_endpoint.lifetime

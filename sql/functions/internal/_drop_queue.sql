@@ -27,8 +27,7 @@ begin
     perform sb_internal._raise('S3716', array['queue ' || _drop_queue.name, 'service ' || used_by]);
   end if;
 
-  -- First, while nothing else is held: it waits for receivers.
-  perform sb_internal._drop_queue_sequences(object.id);
+  -- The queue's sequences stay until maintain: a receive that has found the queue still there reads them.
   perform sb_internal._remove_event_notification(n.event_notification_id)
      from sb_internal.event_notification as n
     where n.queue_id = object.id;

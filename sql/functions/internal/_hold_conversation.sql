@@ -13,6 +13,8 @@ begin
     perform sb_internal._raise('S8418');
   end if;
   perform sb_internal._lock_group_of(_hold_conversation.conversation_handle);
+  -- Holds off alter_service, which moves due rows to another queue: the queue found from here on is the right one.
+  lock table sb_internal.message in access share mode;
   select e.*
     into held
     from sb_internal.endpoint as e

@@ -31,6 +31,7 @@ begin
          where d.queue_id = q.queue_id
            and d.due_at <= sb_internal._now()));
   perform sb_internal._prune_roles();
+  perform sb_internal._drop_stale_sequences();
 end
 $$;
 comment on function sb_internal._maintain(name) is

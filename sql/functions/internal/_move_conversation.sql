@@ -77,12 +77,13 @@ begin
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
   perform sb_internal._lock_counter(e.conversation_handle);
-  update sb_internal.due as d
-     set conversation_group_id = _move_conversation.conversation_group_id
-   where d.conversation_handle = e.conversation_handle;
+  -- Messages before due rows, as alter_service.
   update sb_internal.message as m
      set conversation_group_id = _move_conversation.conversation_group_id
    where m.conversation_handle = e.conversation_handle;
+  update sb_internal.due as d
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where d.conversation_handle = e.conversation_handle;
   update sb_internal.retained_message as r
      set conversation_group_id = _move_conversation.conversation_group_id
    where r.conversation_handle = e.conversation_handle;

@@ -20,7 +20,7 @@ begin
   if _multicast.conversation_handles is null then
     perform sb_internal._raise('S8418');
   end if;
-  -- In id order, as everybody who takes several locks of a kind.
+  perform sb_internal._lock_counters(_multicast.conversation_handles);
   for conversation in
     select h.handle
       from unnest(_multicast.conversation_handles) as h (handle)

@@ -24,9 +24,12 @@ begin
      where m.service_contract_id = _refuse_message_type.service_contract_id
        and m.message_type_name = _refuse_message_type.message_type)
   then
-    perform sb_internal._raise('S8431', array[_refuse_message_type.message_type, c.name])
-       from sb_internal.contract as c
-      where c.service_contract_id = _refuse_message_type.service_contract_id;
+    perform sb_internal._raise('S8431', array[_refuse_message_type.message_type,
+      coalesce((
+        select c.name
+          from sb_internal.contract as c
+         where c.service_contract_id = _refuse_message_type.service_contract_id),
+        _refuse_message_type.service_contract_id::text)]);
   elsif _refuse_message_type.is_initiator then
     perform sb_internal._raise('S8432', array[_refuse_message_type.message_type]);
   else
