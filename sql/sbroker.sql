@@ -2148,7 +2148,7 @@ comment on function sb_internal._delete_orphans() is
   'Deletes messages whose endpoint has gone, because both sides ended at once: they never count as ready, nobody needs them gone. Looks at 1000 conversations a call.';
 revoke all on function sb_internal._delete_orphans() from public;
 -- sqlgen:end functions/internal/_delete_orphans.sql
--- sqlgen:begin functions/internal/_deliver.sql sha256:7b662fb4b9ae28eba9c4916416668a8756033e2a99af24b71f02faf6dc39da2f
+-- sqlgen:begin functions/internal/_deliver.sql sha256:fdc4f9ed57487cc31a151cf127f5caadad2f9abc58ca658955d42cb44ce185dc
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
   returns bigint
   language plpgsql
@@ -2159,6 +2159,7 @@ create or replace function sb_internal._deliver(queue_id integer, service_name t
 as $$
 declare
   to_service text;
+  deliverable text[] := '{}';
   conversation uuid;
   e sb_internal.endpoint;
   moved bigint := 0::bigint;
@@ -2176,46 +2177,50 @@ begin
      order by t.to_service_name
      limit 1;
     exit when not found;
-    continue when sb_internal._undeliverable(to_service) is not null;
-    continue when _deliver.queue_id is not null and not exists (
-      select 1
-        from sb_internal.service as s
-       where s.name = to_service
-         and s.queue_id = _deliver.queue_id);
+    if sb_internal._undeliverable(to_service) is null
+      and (_deliver.queue_id is null or exists (
+        select 1
+          from sb_internal.service as s
+         where s.name = to_service
+           and s.queue_id = _deliver.queue_id))
+    then
+      deliverable := deliverable || to_service;
+    end if;
+  end loop;
 
-    conversation := null;
-    loop
-      select t.conversation_handle
-        into conversation
-        from sb_internal.transmission as t
-       where t.to_service_name = to_service
-         and (conversation is null or t.conversation_handle > conversation)
-       order by t.conversation_handle
-       limit 1;
-      exit when not found;
-      -- A conversation somebody sends on or ends is moved on by him, or next time.
-      select o.*
-        into e
-        from sb_internal.endpoint as o
-       where o.conversation_handle = conversation
-         for no key update skip locked;
-      continue when not found;
-      perform 1
-         from sb_internal.send_counter as c
-        where c.conversation_handle = conversation
-        order by c.conversation_handle desc, c.message_sequence_number desc
-        limit 1
-          for no key update skip locked;
-      if found or not e.has_counter or e.state = 'DO' then
-        moved := moved + sb_internal._deliver_conversation(e);
-      end if;
-    end loop;
+  for conversation in
+    select w.conversation_handle
+      from (
+        select distinct t.conversation_handle
+          from sb_internal.transmission as t
+         where t.to_service_name = any (deliverable)) as w
+      join sb_internal.endpoint as o on o.conversation_handle = w.conversation_handle
+     cross join sb_internal.broker as b
+     where b.singleton
+     order by case when b.is_honor_broker_priority_on then o.priority end desc, w.conversation_handle
+  loop
+    -- A conversation somebody sends on or ends is moved on by him, or next time.
+    select o.*
+      into e
+      from sb_internal.endpoint as o
+     where o.conversation_handle = conversation
+       for no key update skip locked;
+    continue when not found;
+    perform 1
+       from sb_internal.send_counter as c
+      where c.conversation_handle = conversation
+      order by c.conversation_handle desc, c.message_sequence_number desc
+      limit 1
+        for no key update skip locked;
+    if found or not e.has_counter or e.state = 'DO' then
+      moved := moved + sb_internal._deliver_conversation(e);
+    end if;
   end loop;
   return moved;
 end
 $$;
 comment on function sb_internal._deliver(integer, text) is
-  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Takes endpoint and counter locks with skip locked only.';
+  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
 -- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:3f73a904f2ba82ab0ca342b0a4604941ce58214f2f54510bb20ba88cb21d14c8
@@ -4331,7 +4336,7 @@ comment on function sb_internal._lookup(text, text, boolean) is
   'Id, owner and access list of an object, system objects under either of their names; nulls when it is missing and if_exists accepts that. Errors: 42602, S0208 queue, S8423 service, 42704.';
 revoke all on function sb_internal._lookup(text, text, boolean) from public;
 -- sqlgen:end functions/internal/_lookup.sql
--- sqlgen:begin functions/internal/_maintain.sql sha256:de348d7e0b849e6047215f4519212373b9fd2be9ac68530be0bba99dc3a22afa
+-- sqlgen:begin functions/internal/_maintain.sql sha256:4d03768936a604e9dc7a7f6d5ec261ab8a6bb32efd941fb59c2eafd39c083c97
 create or replace function sb_internal._maintain(caller name)
   returns void
   language plpgsql
@@ -4351,7 +4356,18 @@ begin
        from pg_stat_get_activity(t.pid) as a);
   perform sb_internal._write_poison_limits();
   perform sb_internal._deliver(null, null);
-  -- An event that was left to the holder of the monitor's row and not sent by him.
+  -- QUEUE_ACTIVATION again: one that was left to the holder of the monitor's row and not sent by him, and,
+  -- since the program it started may have died, once a minute while there is something to receive (X-16).
+  update sb_internal.queue_monitor as m
+     set state = 'INACTIVE'
+   where m.queue_id = any (array(
+     select o.queue_id
+       from sb_internal.queue_monitor as o
+       join sb_internal.queue as q on q.queue_id = o.queue_id
+      where q.has_activation_event
+        and o.state <> 'INACTIVE'
+        and o.last_activated_time < sb_internal._now() - interval '1 minute'
+        for no key update of o skip locked));
   perform sb_internal._monitor_arrival(q.queue_id)
      from sb_internal.queue as q
     where q.has_activation_event

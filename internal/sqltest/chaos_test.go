@@ -51,7 +51,7 @@ type chaos struct {
 	drops bool
 	// mayBeOff allows S9617.
 	mayBeOff bool
-	// handleless allows failures of the connection itself.
+	// kills allows failures of the connection itself.
 	kills bool
 	// deadline bounds the load.
 	deadline time.Time
@@ -293,6 +293,7 @@ var expected = map[string][]string{
 	"group":      {},
 	"state":      {"S8436"},
 	"toggle":     {},
+	"alter":      {},
 	"deliver":    {},
 	"maintain":   {},
 	"statistics": {},
@@ -313,6 +314,8 @@ func (x *work) report(err error) {
 	case slices.Contains(expected[verb], code):
 	case c.mayBeOff && code == "S9617":
 	case c.retries && (code == "40P01" || code == "40001"):
+	case errors.Is(err, context.DeadlineExceeded):
+		c.t.Errorf("seed %d: %s: %s hangs", c.seed, x.w.name, x.verb)
 	case c.kills && (code == "" || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08")):
 	default:
 		detail := ""

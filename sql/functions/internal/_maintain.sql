@@ -17,7 +17,18 @@ begin
        from pg_stat_get_activity(t.pid) as a);
   perform sb_internal._write_poison_limits();
   perform sb_internal._deliver(null, null);
-  -- An event that was left to the holder of the monitor's row and not sent by him.
+  -- QUEUE_ACTIVATION again: one that was left to the holder of the monitor's row and not sent by him, and,
+  -- since the program it started may have died, once a minute while there is something to receive (X-16).
+  update sb_internal.queue_monitor as m
+     set state = 'INACTIVE'
+   where m.queue_id = any (array(
+     select o.queue_id
+       from sb_internal.queue_monitor as o
+       join sb_internal.queue as q on q.queue_id = o.queue_id
+      where q.has_activation_event
+        and o.state <> 'INACTIVE'
+        and o.last_activated_time < sb_internal._now() - interval '1 minute'
+        for no key update of o skip locked));
   perform sb_internal._monitor_arrival(q.queue_id)
      from sb_internal.queue as q
     where q.has_activation_event
