@@ -2734,7 +2734,7 @@ comment on function sb_internal._drop_state_table(text, boolean) is
   'sb.drop_state_table, with the rights and the search path of the caller.';
 revoke all on function sb_internal._drop_state_table(text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_state_table.sql
--- sqlgen:begin functions/internal/_effective_state.sql sha256:8bd5f5d0f6b15af3bf7c9227ee6c1e299dcb5bd7ffe416d2880b7c59b73f2c98
+-- sqlgen:begin functions/internal/_effective_state.sql sha256:a2c3517c8aa685ff5373800d922c7b977c4b4d5d2d00deaa0693fe24fa3498c0
 create or replace function sb_internal._effective_state(
   state text,
   is_initiator boolean,
@@ -2755,12 +2755,15 @@ begin
   if _effective_state.state <> 'CO' then
     return _effective_state.state;
   end if;
-  -- The peer never writes my row. That it ended or failed is the message it left in my queue.
+  -- The peer never writes my row. That it ended or failed is the message it left in my queue. An end that
+  -- came after the lifetime came too late.
   select min(m.message_type_id)
     into control
     from sb_internal.message as m
    where m.conversation_handle = _effective_state.conversation_handle
-     and m.message_type_id in (1, 2);
+     and m.message_type_id in (1, 2)
+     and (m.message_type_id = 1 or _effective_state.lifetime is null
+       or m.message_enqueue_time < _effective_state.lifetime);
   if control = 1 then
     return 'ER';
   elsif control = 2 then
@@ -3047,7 +3050,7 @@ comment on function sb_internal._event_body(text, text) is
   'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
 revoke all on function sb_internal._event_body(text, text) from public;
 -- sqlgen:end functions/internal/_event_body.sql
--- sqlgen:begin functions/internal/_first_send.sql sha256:6733888db95e6c7b4fcef384e515aa726d14b53f4b938ae2875ed2f90369c0eb
+-- sqlgen:begin functions/internal/_first_send.sql sha256:61f0ab63bcd922a8b7358b98e867d56bbb389e16acc2999a1ebbfa0d3db0fc1a
 create or replace function sb_internal._first_send(conversation_handle uuid)
   returns boolean
   language plpgsql
@@ -3057,6 +3060,15 @@ create or replace function sb_internal._first_send(conversation_handle uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
+  -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
+  if exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    return false;
+  end if;
   perform 1
      from sb_internal.endpoint as e
     where e.conversation_handle = _first_send.conversation_handle
@@ -3079,7 +3091,7 @@ begin
 end
 $$;
 comment on function sb_internal._first_send(uuid) is
-  'Gives a conversation its counter row before its first SEND. Locks the endpoint; a rival that has made the row meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
+  'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
 revoke all on function sb_internal._first_send(uuid) from public;
 -- sqlgen:end functions/internal/_first_send.sql
 -- sqlgen:begin functions/internal/_forget.sql sha256:1e621060744cc885cf98190cf080e0c3fdefd3f309f5476fcf1d8ef54771ebc5
@@ -7259,7 +7271,7 @@ comment on function sb_internal._system_namespace() is
   'Namespace of Error bodies under the option system_names.';
 revoke all on function sb_internal._system_namespace() from public;
 -- sqlgen:end functions/internal/_system_namespace.sql
--- sqlgen:begin functions/internal/_take.sql sha256:c78e97c069c52f30efa0dcbc89e827b2b9949c72048e05ccab1859932cf17f02
+-- sqlgen:begin functions/internal/_take.sql sha256:b059d6e8abd566954f22425fb096c626e21c47cbe6da093d0d7f72d89b5a0a4c
 create or replace function sb_internal._take(
   conversation uuid,
   max_messages bigint,
@@ -7340,7 +7352,14 @@ begin
     delete from sb_internal.due as d
      where d.conversation_handle = _take.conversation
        and d.is_lifetime;
-    if found and e.state = 'CO' and e.control is null then
+    if found and e.state = 'CO'
+      and not exists (
+        select 1
+          from sb_internal.message as n
+         where n.conversation_handle = _take.conversation
+           and n.message_type_id in (1, 2)
+           and (n.message_type_id = 1 or n.message_enqueue_time < e.lifetime))
+    then
       update sb_internal.endpoint as o
          set state = 'ER'
        where o.conversation_handle = _take.conversation;
@@ -9921,7 +9940,7 @@ select o.name,
 comment on view sb.options is
   'The options of the broker; sb.set_option sets them.';
 -- sqlgen:end views/options.sql
--- sqlgen:begin views/queue_messages.sql sha256:0588a95dd4a873d2869aed09eb8aa2c86d58c92fa012b82aec43b62f3d413153
+-- sqlgen:begin views/queue_messages.sql sha256:f09ebfea87b70e12275c81571097b853bd61895758dc52a7f71d84118dc0b0f8
 create or replace view sb.queue_messages
   with (security_barrier = true)
 as
@@ -9982,7 +10001,8 @@ select q.name as queue_name,
            select 1
              from sb_internal.message as r
             where r.conversation_handle = d.conversation_handle
-              and r.message_type_id in (1, 2)))
+              and r.message_type_id in (1, 2)
+              and (r.message_type_id = 1 or r.message_enqueue_time < d.due_at)))
   ) as m on true
   join sb_internal.service as s on s.service_id = m.service_id
   left join sb_internal.contract as c on c.service_contract_id = m.service_contract_id

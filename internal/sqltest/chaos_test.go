@@ -153,7 +153,7 @@ func (c *chaos) run(d time.Duration, loads ...func(w *worker)) {
 		codes = append(codes, fmt.Sprintf("%s %d", code, n))
 	}
 	slices.Sort(codes)
-	c.t.Logf("%d commits, %d dialogs; %s", c.commits, len(c.dialogs), strings.Join(codes, ", "))
+	c.t.Logf("%v: %d commits, %d dialogs; %s", time.Since(c.deadline.Add(-d)).Round(time.Second/10), c.commits, len(c.dialogs), strings.Join(codes, ", "))
 }
 
 // pick returns a handle of the service, or "" when there is none.
@@ -164,6 +164,13 @@ func (c *chaos) pick(rnd *rand.Rand, service int) string {
 		return c.live[service][rnd.IntN(n)]
 	}
 	return ""
+}
+
+// peer is the handle of the other side.
+func (c *chaos) peer(handle string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peers[handle]
 }
 
 // forget takes a handle that is gone off the list.
@@ -251,6 +258,11 @@ func (w *worker) transact(fn func(x *work) error) bool {
 			return err
 		}
 		x.verb += "+commit"
+		if c.kills && w.chance(5) {
+			// Cut while the server commits, or just before or after.
+			socket := w.conn.PgConn().Conn()
+			time.AfterFunc(time.Duration(w.rnd.IntN(500))*time.Microsecond, func() { socket.Close() })
+		}
 		return x.tx.Commit(ctx)
 	}()
 	if err == nil {

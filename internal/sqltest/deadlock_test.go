@@ -53,7 +53,7 @@ func TestSidesNeverWait(t *testing.T) {
 			other.Exec("set lock_timeout = '3s'")
 			// Messages and due timers for either side to receive.
 			for _, left := range handles {
-				for _, handle := range []string{left, c.peers[left]} {
+				for _, handle := range []string{left, c.peer(left)} {
 					one.Exec("select sb.send($1::uuid, 'Note', 'ready'::text)", handle)
 					one.Exec("select sb.begin_conversation_timer($1::uuid, '1 ms')", handle)
 				}
@@ -63,7 +63,7 @@ func TestSidesNeverWait(t *testing.T) {
 				v := sideVerbs[verb]
 				args := []any{handles[0], handles[1]}
 				if service == 1 {
-					args = []any{c.peers[handles[0]], c.peers[handles[1]]}
+					args = []any{c.peer(handles[0]), c.peer(handles[1])}
 				}
 				sql := v.sql
 				if v.uses == 0 || slices.Contains([]string{"receive", "receive one", "get group"}, v.name) || verb < 3 {
@@ -105,6 +105,29 @@ func TestSidesNeverWait(t *testing.T) {
 	}
 }
 
+// A SEND waits for a SEND, and an END waits behind both: the SEND has its lock first, and needs no other one that the END
+// holds.
+func TestSendBehindSendAgainstEnd(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	one, two, ender := c.owner("one"), c.owner("two"), c.owner("ender")
+	for i, handle := range c.dialogsBetween(4) {
+		if i%2 == 1 {
+			handle = c.peer(handle)
+		}
+		one.Begin()
+		one.Exec("select sb.send($1::uuid, 'Note', 'one'::text)", handle)
+		sent := two.GoExec("select sb.send($1::uuid, 'Note', 'two'::text)", handle)
+		pgtest.WaitBlocked(t, two, one)
+		ended := ender.GoExec("select sb.end_conversation($1::uuid)", handle)
+		pgtest.WaitBlocked(t, ender, two)
+		one.Commit()
+		if err := errors.Join(pgtest.Wait(t, sent), pgtest.Wait(t, ended)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A multicast locks its conversations one after the other. A reader that holds their group answers them in the order in
 // which messages came: neither is the other's victim.
 func TestMulticastAgainstReader(t *testing.T) {
@@ -116,8 +139,8 @@ func TestMulticastAgainstReader(t *testing.T) {
 	for _, handle := range handles[1:] {
 		s.Exec("select sb.move_conversation($1::uuid, $2::uuid)", handle, handles[0])
 	}
-	s.Exec("select sb.send($1::uuid, 'Note', 'late'::text)", c.peers[handles[2]])
-	s.Exec("select sb.send($1::uuid, 'Note', 'early'::text)", c.peers[handles[0]])
+	s.Exec("select sb.send($1::uuid, 'Note', 'late'::text)", c.peer(handles[2]))
+	s.Exec("select sb.send($1::uuid, 'Note', 'early'::text)", c.peer(handles[0]))
 
 	other.Begin()
 	other.Exec("select sb.send($1::uuid, 'Note', 'slow'::text)", handles[1])
@@ -140,7 +163,7 @@ func TestMulticastAgainstReader(t *testing.T) {
 		t.Error(err)
 	}
 	for _, handle := range handles {
-		n := s.Value("select count(*) from sb.receive('Queue1', for_conversation => $1::uuid)", c.peers[handle])
+		n := s.Value("select count(*) from sb.receive('Queue1', for_conversation => $1::uuid)", c.peer(handle))
 		wantRows(t, "messages", []string{n}, "2")
 	}
 }

@@ -87,8 +87,9 @@ select case when t.is_conversation_error then 'Error ' || sb.error_code(t.messag
  order by t.message_sequence_number`, handle)
 }
 
-// passTime lets the interval go by for every timer and lifetime, as if the clock had moved on.
+// passTime lets the interval go by for every timer, lifetime and message, as if the clock had moved on.
 func passTime(s *pgtest.Session, interval string) {
+	s.Exec("update sb_internal.message set message_enqueue_time = message_enqueue_time - $1::text::interval", interval)
 	s.Exec("update sb_internal.due set due_at = due_at - $1::text::interval", interval)
 	s.Exec("update sb_internal.endpoint set lifetime = lifetime - $1::text::interval where lifetime is not null", interval)
 }

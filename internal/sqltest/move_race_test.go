@@ -31,7 +31,7 @@ func (c *chaos) dialogsBetween(n int) []string {
 		return nil
 	})
 	for _, handle := range handles {
-		peer := c.peers[handle]
+		peer := c.peer(handle)
 		ok = ok && w.transact(func(x *work) error {
 			if _, err := x.receive(1, ", for_conversation => $1::text::uuid", peer); err != nil {
 				return err
@@ -61,6 +61,10 @@ func (x *work) move(handle, to string) error {
 // look and the lock, they hold the wrong group, and must not take the conversation's messages on the strength of it.
 func TestReceiversAgainstMoves(t *testing.T) {
 	t.Parallel()
+	stressMoves(t, 10*time.Second)
+}
+
+func stressMoves(t *testing.T, d time.Duration) {
 	c := newChaos(t)
 	handles := c.dialogsBetween(8)
 	anchors, movable := handles[:2], handles[2:]
@@ -79,10 +83,10 @@ func TestReceiversAgainstMoves(t *testing.T) {
 	}
 	sender := func(w *worker) {
 		w.transact(func(x *work) error {
-			return x.sendBatch(c.peers[movable[w.rnd.IntN(len(movable))]], 1+w.rnd.IntN(4))
+			return x.sendBatch(c.peer(movable[w.rnd.IntN(len(movable))]), 1+w.rnd.IntN(4))
 		})
 	}
-	c.run(15*time.Second, mover, mover, mover, sender, sender,
+	c.run(d, mover, mover, mover, sender, sender,
 		reader(", 1"), reader(", 1"), reader(", 2"), reader(""),
 		func(w *worker) {
 			w.transact(func(x *work) error {
@@ -137,9 +141,9 @@ func TestGroupVerbsAgainstMoves(t *testing.T) {
 		})
 	}
 	sender := func(w *worker) {
-		w.transact(func(x *work) error { return x.send(c.peers[one(w, handles)]) })
+		w.transact(func(x *work) error { return x.send(c.peer(one(w, handles))) })
 	}
-	c.run(15*time.Second, mover, mover, mover, locker, locker, locker, locker, holder, holder, sender)
+	c.run(10*time.Second, mover, mover, mover, locker, locker, locker, locker, holder, holder, sender)
 	c.finish()
 }
 

@@ -36,7 +36,7 @@ func TestMessagesWait(t *testing.T) {
 			"select sb.drop_route('AutoCreatedLocal')", "select sb.create_route('again', 'LOCAL')", `No route matches the destination service "Right".`,
 		},
 		"route to elsewhere": {
-			"select sb.create_route('away', 'remote://elsewhere', 'Right')", "select sb.drop_route('away')", "Waiting to be transmitted to remote://elsewhere.",
+			"select sb.create_route('away', 'remote://elsewhere', 'Right')", "select sb.drop_route('away'); select sb.deliver()", "Waiting to be transmitted to remote://elsewhere.",
 		},
 		"route expired": {
 			"select sb.alter_route('AutoCreatedLocal', lifetime => '1 microsecond')", "select sb.alter_route('AutoCreatedLocal', lifetime => '1 hour')",
@@ -207,7 +207,6 @@ select sb.create_queue('StrangersQueue');
 select sb.create_service('Strangers', 'StrangersQueue', '{Talk}');
 select sb.create_queue('LateQueue', enabled => false)`)
 	a.Exec("select sb.grant_receive('StrangersQueue', $1), sb.grant_references('Talk', $1)", stranger)
-	a.Exec("select set_config('test.stranger', $1, false)", stranger)
 	instance := a.Value("select broker_instance from sb.broker")
 	// The owner of the initiating service is who counts, so the service must be the stranger's.
 	super := db.Superuser(t)
@@ -223,7 +222,6 @@ select sb.create_queue('LateQueue', enabled => false)`)
 		code  string
 	}{
 		"contract not accepted":           {a, "'Left', 'Right', 'Other'", "LeftQueue", "-8408"},
-		"contract DEFAULT not accepted":   {a, "'Left', 'Right'", "LeftQueue", "-8408"},
 		"no right to send":                {s, "'Strangers', 'Right', 'Talk'", "StrangersQueue", "-8494"},
 		"no service in the instance":      {a, "'Left', 'Nowhere', 'Talk', broker_instance => '" + instance + "'", "LeftQueue", "-8490"},
 		"no service in CURRENT DATABASE":  {a, "'Left', 'Nowhere', 'Talk', broker_instance => 'Current Database'", "LeftQueue", "-8490"},
@@ -238,6 +236,9 @@ select sb.create_queue('LateQueue', enabled => false)`)
 		wantRows(t, name+": nothing arrived", take(b, "'RightQueue'"))
 		c.s.Exec("select sb.end_conversation($1::uuid)", handle)
 
+		if c.code == "-8490" {
+			continue // which is certain at once, whatever state the broker is in
+		}
 		// The same when it comes out only later, at delivery.
 		a.Exec("select sb.disable_broker()")
 		handle = c.s.Value("select sb.begin_dialog(" + c.begin + ")")
@@ -502,8 +503,7 @@ func TestBrokerDisabled(t *testing.T) {
 	wantRows(t, "left over", leftOver(a))
 }
 
-// With honor_broker_priority the transmission queue is emptied by priority, without it in no promised order; in both
-// each conversation keeps its own.
+// With honor_broker_priority the transmission queue is emptied by priority, without it in no promised order.
 func TestTransmissionByPriority(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -512,15 +512,12 @@ func TestTransmissionByPriority(t *testing.T) {
 	a.Exec("select sb.create_broker_priority('high', 'Urgent', 'Left', priority_level => 9::smallint)")
 	a.Exec("select sb.set_option('honor_broker_priority', 'on')")
 	a.Exec(stopRight)
-	var plain []string
 	for range 8 {
-		left, _ := startTalk(a, "plain")
-		plain = append(plain, left)
+		startTalk(a, "plain")
 	}
 	urgent := a.Value("select sb.begin_dialog('Left', 'Right', 'Urgent')")
 	say(a, urgent, "urgent")
 	a.Exec(startRight)
 	first := b.Value("select sb.body_text(message_body) from sb.queue_messages where queue_name = 'RightQueue' order by queuing_order limit 1")
-	wantValue(t, "first out of the transmission queue", first, "urgent")
-	_ = plain
+	wantValue(t, "first out", first, "urgent")
 }

@@ -58,7 +58,8 @@ select q.name as queue_name,
            select 1
              from sb_internal.message as r
             where r.conversation_handle = d.conversation_handle
-              and r.message_type_id in (1, 2)))
+              and r.message_type_id in (1, 2)
+              and (r.message_type_id = 1 or r.message_enqueue_time < d.due_at)))
   ) as m on true
   join sb_internal.service as s on s.service_id = m.service_id
   left join sb_internal.contract as c on c.service_contract_id = m.service_contract_id

@@ -18,12 +18,15 @@ begin
   if _effective_state.state <> 'CO' then
     return _effective_state.state;
   end if;
-  -- The peer never writes my row. That it ended or failed is the message it left in my queue.
+  -- The peer never writes my row. That it ended or failed is the message it left in my queue. An end that
+  -- came after the lifetime came too late.
   select min(m.message_type_id)
     into control
     from sb_internal.message as m
    where m.conversation_handle = _effective_state.conversation_handle
-     and m.message_type_id in (1, 2);
+     and m.message_type_id in (1, 2)
+     and (m.message_type_id = 1 or _effective_state.lifetime is null
+       or m.message_enqueue_time < _effective_state.lifetime);
   if control = 1 then
     return 'ER';
   elsif control = 2 then

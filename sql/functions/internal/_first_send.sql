@@ -7,6 +7,15 @@ create or replace function sb_internal._first_send(conversation_handle uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
+  -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
+  if exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    return false;
+  end if;
   perform 1
      from sb_internal.endpoint as e
     where e.conversation_handle = _first_send.conversation_handle
@@ -29,5 +38,5 @@ begin
 end
 $$;
 comment on function sb_internal._first_send(uuid) is
-  'Gives a conversation its counter row before its first SEND. Locks the endpoint; a rival that has made the row meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
+  'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
 revoke all on function sb_internal._first_send(uuid) from public;

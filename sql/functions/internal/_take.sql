@@ -78,7 +78,14 @@ begin
     delete from sb_internal.due as d
      where d.conversation_handle = _take.conversation
        and d.is_lifetime;
-    if found and e.state = 'CO' and e.control is null then
+    if found and e.state = 'CO'
+      and not exists (
+        select 1
+          from sb_internal.message as n
+         where n.conversation_handle = _take.conversation
+           and n.message_type_id in (1, 2)
+           and (n.message_type_id = 1 or n.message_enqueue_time < e.lifetime))
+    then
       update sb_internal.endpoint as o
          set state = 'ER'
        where o.conversation_handle = _take.conversation;
