@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fmt gen demo soak ci
+.PHONY: help build test race lint fmt gen demo soak ci bench
 
 # How long each soak test runs.
 SBROKER_SOAK ?= 1h
@@ -35,3 +35,6 @@ soak: ## Run the long stress tests, each for SBROKER_SOAK
 
 ci: ## Run the whole gate
 	.ci/run
+
+bench: ## Compare the hot paths with plain SQL (testdata/bench/README.md)
+	testdata/bench/issue2.sh

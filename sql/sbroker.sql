@@ -1421,7 +1421,7 @@ comment on function sb_internal._check_route(sb_internal.route) is
   'Checks the clauses of a route (R-079 to R-082). Errors: S9659 empty, S9660 too long, S9661, S9662, S9743, S9744, S9747, 22023.';
 revoke all on function sb_internal._check_route(sb_internal.route) from public;
 -- sqlgen:end functions/internal/_check_route.sql
--- sqlgen:begin functions/internal/_claim.sql sha256:0b370397489cfad94af3486760f4632de72e21f982ec8cc76625f586dbb0274b
+-- sqlgen:begin functions/internal/_claim.sql sha256:72b105586b15a13907320871e28bc92623d9cf7301f9c449b73af9b1c793c8f9
 create or replace function sb_internal._claim(conversation_handle uuid)
   returns uuid
   language plpgsql
@@ -1456,7 +1456,18 @@ begin
          and (exists (
                select 1
                  from sb_internal.message as m
-                where m.conversation_handle = _claim.conversation_handle)
+                where m.conversation_handle = _claim.conversation_handle
+                  and m.message_sequence_number >= coalesce((
+                    select c.message_sequence_number
+                      from sb_internal.receive_cursor as c
+                     where c.conversation_handle = _claim.conversation_handle
+                     order by c.conversation_handle desc, c.message_sequence_number desc
+                     limit 1), -1))
+             or exists (
+               select 1
+                 from sb_internal.message as m
+                where m.conversation_handle = _claim.conversation_handle
+                  and m.message_type_id in (1, 2))
              or exists (
                select 1
                  from sb_internal.due as d
@@ -2148,7 +2159,7 @@ comment on function sb_internal._delete_orphans() is
   'Deletes messages whose endpoint has gone, because both sides ended at once: they never count as ready, nobody needs them gone. Looks at 1000 conversations a call.';
 revoke all on function sb_internal._delete_orphans() from public;
 -- sqlgen:end functions/internal/_delete_orphans.sql
--- sqlgen:begin functions/internal/_deliver.sql sha256:fdc4f9ed57487cc31a151cf127f5caadad2f9abc58ca658955d42cb44ce185dc
+-- sqlgen:begin functions/internal/_deliver.sql sha256:3dfe96e72ed76c3c13eb8133b72254434390cd090e2bf569959cf7c44f882e51
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
   returns bigint
   language plpgsql
@@ -2159,7 +2170,7 @@ create or replace function sb_internal._deliver(queue_id integer, service_name t
 as $$
 declare
   to_service text;
-  deliverable text[] := '{}';
+  deliverable text[] := '{}'::text[];
   conversation uuid;
   e sb_internal.endpoint;
   moved bigint := 0::bigint;
@@ -3133,7 +3144,7 @@ comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
   'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
 revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_forget.sql
--- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:cb49908e96adf0ffce5f14f6b115c938924964a37152cb3926e69fc969cf88b7
+-- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:87d0f8dd2a1b9a3e9e64ad5ef9656ec55ae5b40a5882e48d7871ad1673cde6d4
 create or replace function sb_internal._get_conversation_group(
   caller name,
   queue_name text,
@@ -3148,6 +3159,7 @@ create or replace function sb_internal._get_conversation_group(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   q record;
@@ -4400,7 +4412,7 @@ comment on function sb_internal._maintain(name) is
   'sb.maintain with the callers rights checked.';
 revoke all on function sb_internal._maintain(name) from public;
 -- sqlgen:end functions/internal/_maintain.sql
--- sqlgen:begin functions/internal/_make_state_table.sql sha256:0e01d1990b210df09a626184722c238438e79a572cc6767c6366bf70622dcf58
+-- sqlgen:begin functions/internal/_make_state_table.sql sha256:98c04ceec98c0911005df771b25c79c4a2f34b95eeb0a49b03df4f1f8f68d165
 -- Runs what the caller wrote (the columns) as the caller: no set clause, operators qualified.
 create or replace function sb_internal._make_state_table(
   table_name text,
@@ -4415,7 +4427,7 @@ create or replace function sb_internal._make_state_table(
   security invoker
 as $$
 declare
-  target text;
+  target pg_catalog.text;
 begin
   if _make_state_table.table_name is null or _make_state_table.table_name operator(pg_catalog.=) '' then
     raise exception using errcode = '42602', message = 'state table name may not be null or empty';
@@ -4426,7 +4438,7 @@ begin
     from pg_catalog.unnest(pg_catalog.parse_ident(_make_state_table.table_name)) with ordinality as p (part, ordinality);
   execute 'create table ' operator(pg_catalog.||) case when _make_state_table.if_not_exists
       then 'if not exists ' else '' end operator(pg_catalog.||) target
-    operator(pg_catalog.||) ' (conversation_group_id uuid primary key'
+    operator(pg_catalog.||) ' (conversation_group_id pg_catalog.uuid primary key'
     operator(pg_catalog.||) case when _make_state_table.drop_on_end
       then ' references sb.conversation_group (conversation_group_id) on delete cascade' else '' end
     operator(pg_catalog.||) case when pg_catalog.btrim(_make_state_table.columns) operator(pg_catalog.<>) ''
@@ -5945,9 +5957,10 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:ec6dd113f4309d3cc2a2bb97c1dc714adb028f3dce8abe51f81dfd64493e68f9
+-- sqlgen:begin functions/internal/_receive.sql sha256:44a82ce2bb5ce6de9e3704527c2680e232382372a77ae1ac56c2bb82c16b6844
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
--- calls probes an index, and the settings keep the planner from anything else.
+-- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
+-- make expensive on paper would be compiled, for longer than it runs.
 create or replace function sb_internal._receive(
   caller name,
   queue_name text,
@@ -5968,6 +5981,7 @@ create or replace function sb_internal._receive(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   q record;
@@ -6018,8 +6032,9 @@ begin
     end if;
     -- While the poison alarm is raised the time of the next full search stays in the past (see
     -- _poison_record), so that the common case asks one question instead of two.
+    -- A time far ahead is a clock that was set back, or a restored one.
     is_common := pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
-      > date_part('epoch', clock_timestamp()) * 1000;
+      - date_part('epoch', clock_timestamp()) * 1000 between 0 and 60000;
     if is_common is not true and q.is_poison_message_handling_enabled
       and sb_internal._poison_limit_reached(q.queue_id)
     then
@@ -6575,7 +6590,7 @@ comment on function sb_internal._route_expiry(interval) is
   'When a route with this lifetime expires, null for never. Error S9746 unless it is above 0 and at most 2147483647 seconds (R-083).';
 revoke all on function sb_internal._route_expiry(interval) from public;
 -- sqlgen:end functions/internal/_route_expiry.sql
--- sqlgen:begin functions/internal/_run_validator.sql sha256:6f5a181768fc1b40781b1dafeded5f2f5590f173d7dde3812be6461c0490dd37
+-- sqlgen:begin functions/internal/_run_validator.sql sha256:73e050942a1bcd958ad23a55e9f3bc8c47cf96ff0914430cca8cdea31603e673
 -- User code: runs as the sender, under the sender's search_path, hence no set clause and everything
 -- qualified down to the operators (see "whose code runs" in the security notes).
 create or replace function sb_internal._run_validator(
@@ -6590,7 +6605,7 @@ create or replace function sb_internal._run_validator(
   security invoker
 as $$
 declare
-  body bytea;
+  body pg_catalog.bytea;
   verdict boolean;
 begin
   foreach body in array _run_validator.bodies loop
@@ -6623,7 +6638,8 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:97f63b32a31daf1dcd370ef91ad66cb60ae0d80b20fab05386c3f0021b3876d1
+-- sqlgen:begin functions/internal/_send.sql sha256:0c0f0311d12bfbe935a84d4fb4c66c9e9fcef2a3e002450be0c49c12d0370cd1
+-- Plans are made once a session, perhaps while the tables are empty: see _receive.
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -6638,6 +6654,9 @@ create or replace function sb_internal._send(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set jit = off
 as $$
 declare
   e sb_internal.endpoint;
@@ -9310,7 +9329,7 @@ comment on function sb_internal._activation_plan(name, text[]) is
   'What an activator has to serve, behind sb.activation_plan.';
 revoke all on function sb_internal._activation_plan(name, text[]) from public;
 -- sqlgen:end functions/activation/_activation_plan.sql
--- sqlgen:begin functions/activation/_activation_scan.sql sha256:ff14d7805a91e1f28893d216e272174c37a471eb2db3376aa2e787ab5421c49d
+-- sqlgen:begin functions/activation/_activation_scan.sql sha256:dfb7f98657ddb0adbdac9ccb0f2140e20e8d3ffd98df477bdaec2a722b17e8e5
 create or replace function sb_internal._activation_scan(caller name, queue_ids integer[])
   returns table (queue_id integer, is_on boolean, has_ready boolean, due_in double precision, receives bigint)
   language plpgsql
@@ -9320,6 +9339,7 @@ create or replace function sb_internal._activation_scan(caller name, queue_ids i
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set jit = off
 as $$
 declare
   is_enabled boolean;

@@ -271,6 +271,7 @@ func TestPoisonThreshold(t *testing.T) {
 					b.Rollback()
 				}
 				wantValue(t, history+", all failures", isOn(a, "RightQueue"), "f")
+				wantRows(t, history+", off", take(b, "'RightQueue'"))
 				b.ExecError("S9617", receiveRight)
 				a.Exec(startRight)
 			}

@@ -242,3 +242,136 @@ func TestNothingIsLostByRollbacks(t *testing.T) {
 	}
 	wantRows(t, "left", a.Query("select 1 from sb.queue_messages"))
 }
+
+// Callers under REPEATABLE READ and SERIALIZABLE: where the verb would work on stale rows it raises 40001; never is a
+// message received twice, a number used twice, or a key violation shown.
+func TestStaleSnapshots(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	for _, level := range []string{"repeatable read", "serializable"} {
+		for name, c := range map[string]struct{ rival, stale, code string }{
+			"SEND after SEND":               {"select sb.send($left, 'Note', 'rival')", "select sb.send($left, 'Note', 'stale')", "40001"},
+			"SEND after END":                {"select sb.end_conversation($left)", "select sb.send($left, 'Note', 'stale')", "40001"},
+			"SEND after first SEND":         {"select sb.send($fresh, 'Note', 'rival')", "select sb.send($fresh, 'Note', 'stale')", "40001"},
+			"batch after first batch":       {"select sb.send_batch($fresh, 'Note', '{a,b}')", "select sb.send_batch($fresh, 'Note', '{c}')", "40001"},
+			"RECEIVE after RECEIVE":         {"select * from sb.receive('RightQueue')", "select * from sb.receive('RightQueue')", "40001"},
+			"RECEIVE one after RECEIVE one": {"select * from sb.receive('RightQueue', 1)", "select * from sb.receive('RightQueue', 1)", "40001"},
+			"RECEIVE by handle":             {"select * from sb.receive('RightQueue')", "select * from sb.receive('RightQueue', for_conversation => $right)", "40001"},
+			"RECEIVE after END":             {"select sb.end_conversation($right)", "select * from sb.receive('RightQueue', for_conversation => $right)", "40001"},
+			"DialogTimer twice":             {"select * from sb.receive('LeftQueue')", "select * from sb.receive('LeftQueue')", "40001"},
+			"END after END":                 {"select sb.end_conversation($right)", "select sb.end_conversation($right)", "40001"},
+			"END after MOVE":                {"select sb.move_conversation($left, $group)", "select sb.end_conversation($left)", "40001"},
+			"MOVE after MOVE":               {"select sb.move_conversation($left, $group)", "select sb.move_conversation($left, $group)", "40001"},
+			"TIMER after TIMER":             {"select sb.begin_conversation_timer($right, '1 h')", "select sb.begin_conversation_timer($right, '2 h')", "40001"},
+			"state after state":             {"select sb.set_state($rgroup, '1')", "select sb.set_state($rgroup, '2')", "40001"},
+			"one group made by two": {
+				"select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation_group => $new)",
+				"select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation_group => $new)", "40001",
+			},
+			// Nothing stale about these.
+			"SEND of the other side":   {"select sb.send($left, 'Note', 'rival')", "select sb.send($right, 'Note', 'fresh')", ""},
+			"RECEIVE after an arrival": {"select sb.send($left, 'Note', 'rival')", "select * from sb.receive('RightQueue')", ""},
+			"BEGIN DIALOG":             {"select sb.begin_dialog('Left', 'Right', 'Talk')", "select sb.send(sb.begin_dialog('Left', 'Right', 'Talk'), 'Note', 'x')", ""},
+		} {
+			left, right := startTalk(a, "zero", "one")
+			fresh := beginTalk(a)
+			timed := beginTalk(a)
+			a.Exec("select sb.begin_conversation_timer($1::uuid, '1 h')", timed)
+			passTime(a, "2 h")
+			var group string
+			for group == "" || group == groupOf(a, left) {
+				group = groupOf(a, beginTalk(a))
+			}
+			fill := strings.NewReplacer("$left", "'"+left+"'", "$right", "'"+right+"'", "$fresh", "'"+fresh+"'", "$group", "'"+group+"'",
+				"$rgroup", "'"+groupOf(a, right)+"'", "$new", "'12345678-1234-1234-1234-123456789012'")
+			a.Exec("begin isolation level " + level)
+			a.Exec("select count(*) from sb.queue_messages") // takes the snapshot
+			b.Exec(fill.Replace(c.rival))
+			_, err := a.Conn.Exec(t.Context(), fill.Replace(c.stale))
+			wantCode(t, level+": "+name, err, c.code)
+			if c.code == "" {
+				a.Commit()
+			} else {
+				a.Rollback()
+			}
+			wantRows(t, level+": "+name+": numbers used twice", a.Query(`
+select conversation_handle, message_sequence_number from sb.queue_messages
+ where message_sequence_number >= 0 group by 1, 2 having count(*) > 1`))
+			for _, handle := range a.Query("select conversation_handle from sb.conversation_endpoints") {
+				a.Exec("select sb.end_conversation($1::uuid, cleanup => true)", handle)
+			}
+			a.Exec("select sb.alter_queue('RightQueue', enabled => true), sb.alter_queue('LeftQueue', enabled => true), sb.maintain()")
+		}
+		// A whole conversation under one level, from both sides.
+		left, right := startTalk(a, "zero")
+		for range 3 {
+			a.Exec("begin isolation level " + level)
+			wantRows(t, level, take(a, "'RightQueue'"), "zero")
+			say(a, right, "back")
+			a.Commit()
+			b.Exec("begin isolation level " + level)
+			wantRows(t, level, take(b, "'LeftQueue'"), "back")
+			say(b, left, "zero")
+			b.Commit()
+		}
+		a.Exec("begin isolation level " + level)
+		a.Exec("select sb.end_conversation($1::uuid)", right)
+		a.Commit()
+		b.Exec("begin isolation level " + level)
+		wantRows(t, level, take(b, "'LeftQueue'"), "EndDialog")
+		b.Exec("select sb.end_conversation($1::uuid)", left)
+		b.Commit()
+	}
+	wantRows(t, "left over", leftOver(a))
+	// Nothing can be changed where nothing may be.
+	left, _ := startTalk(a, "zero")
+	a.Exec("begin read only")
+	a.ExecError("25006", "select sb.send($1::uuid, 'Note', 'x')", left)
+	a.Rollback()
+	a.Exec("begin read only")
+	wantRows(t, "peeking", a.Query("select sb.body_text(message_body) from sb.queue_messages"), "zero")
+	a.ExecError("25006", "select * from sb.receive('RightQueue')")
+	a.Rollback()
+}
+
+// A long conversation received by stale readers and fresh ones in turn: the receive cursor, too, is never behind or
+// ahead of what has been committed.
+func TestStaleReadersOfALongConversation(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	a.Exec("select sb.alter_queue('RightQueue', poison_message_handling => false)")
+	left, _ := startTalk(a)
+	a.Exec("select sb.send_batch($1::uuid, 'Note', array(select convert_to(i::text, 'UTF8') from generate_series(0, 499) as i))", left)
+	next := 0
+	for round := 0; next < 500; round++ {
+		a.Exec("begin isolation level repeatable read")
+		a.Exec("select 1 from sb.broker")
+		if round%2 == 0 {
+			for _, body := range take(b, "'RightQueue', 33") {
+				wantValue(t, "fresh", body, strconv.Itoa(next))
+				next++
+			}
+		}
+		rows, err := a.Conn.Query(t.Context(), "select sb.body_text(message_body) from sb.receive('RightQueue', 41)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		switch {
+		case pgtest.SQLState(err) == "40001":
+			a.Rollback()
+		case err != nil:
+			t.Fatal(err)
+		default:
+			for _, body := range bodies {
+				wantValue(t, "stale", body, strconv.Itoa(next))
+				next++
+			}
+			a.Commit()
+		}
+		if t.Failed() || round > 100 {
+			t.Fatal("stopped at ", next)
+		}
+	}
+	wantRows(t, "nothing left", take(a, "'RightQueue'"))
+}

@@ -328,3 +328,38 @@ func TestErrorAtAConversation(t *testing.T) {
 	a.Exec("select sb.end_conversation($1::uuid, 3, 'x')", left)
 	wantRows(t, "nobody is told", append(take(a, "'LeftQueue'"), take(b, "'RightQueue'")...))
 }
+
+// A service that moves to another queue takes its timers and lifetimes along, also those that are being set.
+func TestTimersFollowTheService(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	a.Exec("select sb.create_queue('NewQueue')")
+	left := beginTalk(a)
+	a.Exec("select sb.begin_conversation_timer($1::uuid, '1 h')", left)
+	for i, work := range []string{
+		"select sb.begin_conversation_timer('" + left + "', '2 h')",
+		"select sb.begin_dialog('Left', 'Right', 'Talk', lifetime => '2 h')",
+	} {
+		from, to := "LeftQueue", "NewQueue"
+		if i%2 == 1 {
+			from, to = to, from
+		}
+		a.Begin()
+		a.Exec(work)
+		result := b.GoExec("select sb.alter_service('Left', $1)", to)
+		// Either it waits for us, or it does not matter that it did not.
+		select {
+		case err := <-result:
+			wantCode(t, work, err, "")
+			a.Commit()
+		case <-time.After(300 * time.Millisecond):
+			a.Commit()
+			wantCode(t, work, <-result, "")
+		}
+		passTime(a, "3 h")
+		wantRows(t, work+": old queue", take(a, "'"+from+"'"))
+		if got := take(a, "'"+to+"'"); len(got) != 1 {
+			t.Errorf("%s: new queue: %q", work, got)
+		}
+	}
+}

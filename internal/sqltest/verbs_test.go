@@ -978,3 +978,204 @@ end $$`)
 		take(b, "'RightQueue'")
 	}
 }
+
+// With retention what is received stays as status 0, and what is sent as a copy of status 3, until the conversation
+// ends; neither can be received again.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	rows := func(queue string) []string {
+		return a.Query("select status, message_sequence_number, coalesce(sb.body_text(message_body), '-') from sb.queue_messages where queue_name = $1 order by queuing_order", queue)
+	}
+	left, right := startTalk(a, "before") // retention comes later: this one is not kept
+	a.Exec("select sb.alter_queue('LeftQueue', retention => true), sb.alter_queue('RightQueue', retention => true)")
+	say(a, left, "one")
+	a.Exec("select sb.send_batch($1::uuid, 'Note', array['two', '']::bytea[])", left)
+	wantRows(t, "sent copies", rows("LeftQueue"), "3|1|one", "3|2|two", "3|3|-")
+	wantRows(t, "received", take(b, "'RightQueue', 2"), "before", "one")
+	wantRows(t, "received and ready", rows("RightQueue"), "0|0|before", "0|1|one", "1|2|two", "1|3|-")
+	wantRows(t, "status as receive returns it", b.Query("select status from sb.receive('RightQueue', 1)"), "0")
+	say(b, right, "back")
+	wantRows(t, "copies are not received", take(b, "'RightQueue'"), "")
+	wantRows(t, "again", take(b, "'RightQueue'"))
+	wantRows(t, "all retained", rows("RightQueue"), "0|0|before", "0|1|one", "0|2|two", "0|3|-", "3|0|back")
+	wantRows(t, "by handle", take(b, "'RightQueue', for_conversation => '"+right+"'"))
+	wantValue(t, "group", b.Value("select sb.get_conversation_group('RightQueue')"), "NULL")
+	wantRows(t, "the initiator's", take(a, "'LeftQueue'"), "back")
+
+	// Rolled back, nothing is retained.
+	say(a, left, "four")
+	b.Begin()
+	take(b, "'RightQueue'")
+	b.Rollback()
+	wantRows(t, "ready again", a.Query("select status from sb.queue_messages where queue_name = 'RightQueue' and message_sequence_number = 4 and sb.body_text(message_body) = 'four'"), "1")
+
+	// What waits has its copy, too, and a copy says nothing about delivery.
+	a.Exec(stopRight)
+	say(a, left, "five")
+	wantRows(t, "copy of what waits", rows("LeftQueue")[4:], "3|4|four", "3|5|five")
+	a.Exec(startRight)
+
+	// Off again: later messages only.
+	a.Exec("select sb.alter_queue('LeftQueue', retention => false)")
+	say(a, left, "six")
+	wantRows(t, "no further copies", rows("LeftQueue")[4:], "3|4|four", "3|5|five")
+
+	// Gone at END, each side's at its own.
+	a.Exec("select sb.end_conversation($1::uuid)", left)
+	wantRows(t, "the initiator's", rows("LeftQueue"))
+	if got := len(rows("RightQueue")); got != 9 {
+		t.Errorf("the target keeps %d rows: %q", got, rows("RightQueue"))
+	}
+	take(b, "'RightQueue'")
+	b.Exec("select sb.end_conversation($1::uuid)", right)
+	wantRows(t, "left over", leftOver(a))
+
+	// A move takes the retained rows along.
+	left, right = startTalk(a, "zero")
+	take(b, "'RightQueue'")
+	group := groupOf(a, b.Value("select sb.begin_dialog('Right', 'Left', 'Talk')"))
+	b.Exec("select sb.move_conversation($1::uuid, $2::uuid)", right, group)
+	wantRows(t, "moved", a.Query("select distinct conversation_group_id from sb.queue_messages"), group)
+	_ = left
+}
+
+// State tables of one's own, and the built-in one: keyed by the group, gone with its last conversation.
+func TestStateTables(t *testing.T) {
+	t.Parallel()
+	db, a, b := newTalk(t)
+	for _, c := range []struct{ name, as string }{
+		{"public.plain", "public.plain"},
+		{`public."Quoted ""Name"""`, `public."Quoted ""Name"""`},
+		{"bare", "public.bare"},
+		{`"; drop table public.plain; --"`, `public."; drop table public.plain; --"`},
+	} {
+		a.Exec("set search_path = public")
+		a.Exec("select sb.create_state_table($1, 'total integer not null default 0, note text')", c.name)
+		wantRows(t, c.name, a.Query("select a.attname, format_type(a.atttypid, a.atttypmod) from pg_attribute as a where a.attrelid = $1::regclass and a.attnum > 0 order by a.attnum", c.as),
+			"conversation_group_id|uuid", "total|integer", "note|text")
+		left, right := startTalk(a, "x")
+		second := b.Value("select sb.begin_dialog('Right', 'Left', 'Talk', related_conversation => $1::uuid)", right)
+		b.Exec("insert into "+c.as+" values ($1::uuid, 5)", groupOf(a, right))
+		b.ExecError("23503", "insert into "+c.as+" values ('deadbeef-dead-beef-dead-beefdeadbeef', 5)")
+		take(b, "'RightQueue'")
+		b.Exec("select sb.end_conversation($1::uuid)", right)
+		wantRows(t, "one conversation is left", b.Query("select total from "+c.as), "5")
+		b.Begin()
+		b.Exec("select sb.end_conversation($1::uuid)", second)
+		wantRows(t, "the last one has ended", b.Query("select total from "+c.as))
+		b.Rollback()
+		wantRows(t, "rolled back", b.Query("select total from "+c.as), "5")
+		b.Exec("select sb.end_conversation($1::uuid)", second)
+		wantRows(t, "the last one has ended", b.Query("select total from "+c.as))
+		take(a, "'LeftQueue'")
+		a.Exec("select sb.end_conversation($1::uuid)", left)
+		a.Exec("select sb.drop_state_table($1)", c.name)
+		a.ExecError("42P01", "select sb.drop_state_table($1)", c.name)
+		a.Exec("select sb.drop_state_table($1, if_exists => true)", c.name)
+	}
+
+	// Kept for good when asked to.
+	a.Exec("select sb.create_state_table('public.kept', '', drop_on_end => false)")
+	left := beginTalk(a)
+	a.Exec("insert into public.kept values ($1::uuid)", groupOf(a, left))
+	a.Exec("select sb.end_conversation($1::uuid)", left)
+	wantValue(t, "kept", a.Value("select count(*) from public.kept"), "1")
+
+	// With the caller's rights, owned by the caller, and nobody else's table is dropped or named a state table.
+	role := db.CreateRole(t, "user")
+	a.Exec("create schema room; grant all on schema room to public; create table public.other (x integer)")
+	a.Exec("select sb.grant_receive('RightQueue', $1)", role)
+	s := db.SessionAs(t, "user", role)
+	s.Exec("set search_path = room")
+	s.Exec("select sb.create_state_table('mine', 'x integer')")
+	wantValue(t, "owner", a.Value("select tableowner = $1 from pg_tables where tablename = 'mine' and schemaname = 'room'", role), "t")
+	s.ExecError("42501", "select sb.create_state_table('public.not_mine', 'x integer')")
+	s.ExecError("42501", "select sb.create_state_table('sb.not_mine', 'x integer')")
+	s.ExecError("42501", "select sb.create_state_table('sb_internal.not_mine', 'x integer')")
+	s.ExecError("42P07", "select sb.create_state_table('room.mine', 'x integer')")
+	s.ExecError("42501", "select sb.drop_state_table('public.kept')")
+	a.ExecError("SB002", "select sb.drop_state_table('public.other')")
+	// The right lent for the key is for the key alone and for the moment alone.
+	s.ExecError("SB002", "select sb.create_state_table('room.blocks', 'x uuid references sb.conversation_group (conversation_group_id)')")
+	s.ExecError("42501", "create table room.later (x uuid references sb.conversation_group (conversation_group_id))")
+	s.Exec("create function room.steal() returns integer language plpgsql as $$ begin create table room.stolen (x uuid references sb.conversation_group (conversation_group_id)); return 1; end $$")
+	s.ExecError("SB002", "select sb.create_state_table('room.blocks', 'x integer); select room.steal(); create table room.more (y integer')")
+	wantRows(t, "nothing was left", s.Query("select tablename from pg_tables where schemaname = 'room'"), "mine")
+	wantValue(t, "privileges", a.Value("select has_any_column_privilege($1, 'sb.conversation_group', 'references')", role), "f")
+
+	// The built-in table.
+	left, right := startTalk(a, "x")
+	group := groupOf(a, right)
+	wantValue(t, "none", b.Value("select sb.get_state($1::uuid)", group), "NULL")
+	b.Exec(`select sb.set_state($1::uuid, '{"step": 1}')`, group)
+	b.Exec(`select sb.set_state($1::uuid, sb.get_state($1::uuid) || '{"more": null}')`, group)
+	wantValue(t, "state", b.Value("select sb.get_state($1::uuid)", group), `{"more": null, "step": 1}`)
+	wantRows(t, "view", a.Query("select state from sb.conversation_state where conversation_group_id = $1::uuid", group), `{"more": null, "step": 1}`)
+	b.Exec("select sb.set_state($1::uuid, 'null')", group) // JSON null is a value
+	wantValue(t, "a json null", b.Value("select sb.get_state($1::uuid)", group), "null")
+	b.Exec("select sb.set_state($1::uuid, null)", group)
+	wantRows(t, "removed", a.Query("select * from sb.conversation_state"))
+	b.Exec("select sb.set_state($1::uuid, '1')", group)
+	b.Exec("select sb.end_conversation($1::uuid)", right)
+	wantRows(t, "gone with the group", a.Query("select * from sb.conversation_state"))
+	_ = left
+}
+
+// A dialog of a service with itself, and both of its sides in one group: locks, order and ends are those of any other.
+func TestDialogWithOneself(t *testing.T) {
+	t.Parallel()
+	_, a, _ := newTalk(t)
+	for _, oneGroup := range []bool{false, true} {
+		left := a.Value("select sb.begin_dialog('Left', 'Left', 'Talk')")
+		say(a, left, "zero", "one")
+		right := peerOf(a, left)
+		if oneGroup {
+			a.Exec("select sb.move_conversation($1::uuid, $2::uuid)", right, groupOf(a, left))
+		}
+		a.Begin()
+		wantRows(t, "received", a.Query("select conversation_handle, sb.body_text(message_body) from sb.receive('LeftQueue')"), right+"|zero", right+"|one")
+		say(a, right, "back")
+		say(a, left, "two")
+		a.Exec("select sb.end_conversation($1::uuid)", right)
+		a.Commit()
+		wantRows(t, "answered", take(a, "'LeftQueue'"), "back", "EndDialog")
+		a.Exec("select sb.end_conversation($1::uuid)", left)
+		wantRows(t, "nothing more", take(a, "'LeftQueue'"))
+		wantRows(t, "left over", leftOver(a))
+	}
+}
+
+// Two first SENDs at once: the second waits and counts on, or is the first when the other rolls back.
+func TestTwoFirstSends(t *testing.T) {
+	t.Parallel()
+	_, a, b := newTalk(t)
+	for name, end := range map[string]func(){"commit": a.Commit, "rollback": a.Rollback} {
+		left := beginTalk(a)
+		a.Begin()
+		say(a, left, "one")
+		result := b.GoExec("select sb.send($1::uuid, 'Note', 'two')", left)
+		pgtest.WaitBlocked(t, b, a)
+		end()
+		wantCode(t, name, pgtest.Wait(t, result), "")
+		want := []string{"0|one", "1|two"}
+		if name == "rollback" {
+			want = []string{"0|two"}
+		}
+		wantRows(t, name, b.Query("select message_sequence_number, sb.body_text(message_body) from sb.receive('RightQueue')"), want...)
+
+		// END against a first SEND.
+		left = beginTalk(a)
+		a.Begin()
+		say(a, left, "one")
+		result = b.GoExec("select sb.end_conversation($1::uuid)", left)
+		pgtest.WaitBlocked(t, b, a)
+		end()
+		wantCode(t, name, pgtest.Wait(t, result), "")
+		want = []string{"one", "EndDialog"}
+		if name == "rollback" {
+			want = nil
+		}
+		wantRows(t, name, take(b, "'RightQueue'"), want...)
+	}
+}

@@ -7,6 +7,7 @@ create or replace function sb_internal._activation_scan(caller name, queue_ids i
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set jit = off
 as $$
 declare
   is_enabled boolean;

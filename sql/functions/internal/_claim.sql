@@ -32,7 +32,18 @@ begin
          and (exists (
                select 1
                  from sb_internal.message as m
-                where m.conversation_handle = _claim.conversation_handle)
+                where m.conversation_handle = _claim.conversation_handle
+                  and m.message_sequence_number >= coalesce((
+                    select c.message_sequence_number
+                      from sb_internal.receive_cursor as c
+                     where c.conversation_handle = _claim.conversation_handle
+                     order by c.conversation_handle desc, c.message_sequence_number desc
+                     limit 1), -1))
+             or exists (
+               select 1
+                 from sb_internal.message as m
+                where m.conversation_handle = _claim.conversation_handle
+                  and m.message_type_id in (1, 2))
              or exists (
                select 1
                  from sb_internal.due as d

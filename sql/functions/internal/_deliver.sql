@@ -8,7 +8,7 @@ create or replace function sb_internal._deliver(queue_id integer, service_name t
 as $$
 declare
   to_service text;
-  deliverable text[] := '{}';
+  deliverable text[] := '{}'::text[];
   conversation uuid;
   e sb_internal.endpoint;
   moved bigint := 0::bigint;

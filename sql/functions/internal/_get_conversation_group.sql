@@ -12,6 +12,7 @@ create or replace function sb_internal._get_conversation_group(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   q record;

@@ -12,7 +12,7 @@ create or replace function sb_internal._make_state_table(
   security invoker
 as $$
 declare
-  target text;
+  target pg_catalog.text;
 begin
   if _make_state_table.table_name is null or _make_state_table.table_name operator(pg_catalog.=) '' then
     raise exception using errcode = '42602', message = 'state table name may not be null or empty';
@@ -23,7 +23,7 @@ begin
     from pg_catalog.unnest(pg_catalog.parse_ident(_make_state_table.table_name)) with ordinality as p (part, ordinality);
   execute 'create table ' operator(pg_catalog.||) case when _make_state_table.if_not_exists
       then 'if not exists ' else '' end operator(pg_catalog.||) target
-    operator(pg_catalog.||) ' (conversation_group_id uuid primary key'
+    operator(pg_catalog.||) ' (conversation_group_id pg_catalog.uuid primary key'
     operator(pg_catalog.||) case when _make_state_table.drop_on_end
       then ' references sb.conversation_group (conversation_group_id) on delete cascade' else '' end
     operator(pg_catalog.||) case when pg_catalog.btrim(_make_state_table.columns) operator(pg_catalog.<>) ''

@@ -1,5 +1,6 @@
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
--- calls probes an index, and the settings keep the planner from anything else.
+-- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
+-- make expensive on paper would be compiled, for longer than it runs.
 create or replace function sb_internal._receive(
   caller name,
   queue_name text,
@@ -20,6 +21,7 @@ create or replace function sb_internal._receive(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   q record;
@@ -70,8 +72,9 @@ begin
     end if;
     -- While the poison alarm is raised the time of the next full search stays in the past (see
     -- _poison_record), so that the common case asks one question instead of two.
+    -- A time far ahead is a clock that was set back, or a restored one.
     is_common := pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
-      > date_part('epoch', clock_timestamp()) * 1000;
+      - date_part('epoch', clock_timestamp()) * 1000 between 0 and 60000;
     if is_common is not true and q.is_poison_message_handling_enabled
       and sb_internal._poison_limit_reached(q.queue_id)
     then

@@ -12,7 +12,7 @@ create or replace function sb_internal._run_validator(
   security invoker
 as $$
 declare
-  body bytea;
+  body pg_catalog.bytea;
   verdict boolean;
 begin
   foreach body in array _run_validator.bodies loop

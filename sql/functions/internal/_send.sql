@@ -1,3 +1,4 @@
+-- Plans are made once a session, perhaps while the tables are empty: see _receive.
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -12,6 +13,9 @@ create or replace function sb_internal._send(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set jit = off
 as $$
 declare
   e sb_internal.endpoint;
