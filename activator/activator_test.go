@@ -198,8 +198,9 @@ func TestBackOff(t *testing.T) {
 	}
 	s.eventually("others go on", func() bool { return good.total() >= 200 })
 	s.eventually("in the end it works", func() bool { return good.count("bad") == 1 })
-	for i, want := range []time.Duration{100, 200, 400, 800} {
-		want *= time.Millisecond
+	for i, want := range []time.Duration{
+		100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
+	} {
 		if got := bad[i+1].Sub(bad[i]); got < want*8/10 || got > want*13/10+300*time.Millisecond {
 			t.Errorf("pause %d was %v, want about %v", i+1, got, want)
 		}

@@ -93,11 +93,13 @@ func TestDecodeErrorBody(t *testing.T) {
 	}{
 		"documented namespace": {
 			`<?xml version="1.0"?><Error xmlns="https://schemas.microsoft.com/SQL/ServiceBroker"><Code>-8489</Code><Description>too late</Description></Error>`,
-			ErrorInfo{-8489, "too late"}, true,
+			ErrorInfo{-8489, "too late"},
+			true,
 		},
 		"sqlserver namespace": {
 			`<?xml version="1.0"?><Error xmlns="http://schemas.microsoft.com/SQL/ServiceBroker/Error"><Code>100</Code><Description>a &lt;b&gt; &amp; c</Description></Error>`,
-			ErrorInfo{100, "a <b> & c"}, true,
+			ErrorInfo{100, "a <b> & c"},
+			true,
 		},
 		"message element":   {`<Error><Code> 5 </Code><Message>m</Message></Error>`, ErrorInfo{5, "m"}, true},
 		"no description":    {`<Error><Code>5</Code></Error>`, ErrorInfo{Code: 5}, true},

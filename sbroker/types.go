@@ -14,9 +14,13 @@ import (
 // Untyped constants convert by themselves, so that b.Receive(ctx, "ExpenseQueue", …) compiles, while
 // passing a service where a queue is meant does not.
 type (
-	QueueName       string
-	ServiceName     string
-	ContractName    string
+	// QueueName names a queue.
+	QueueName string
+	// ServiceName names a service.
+	ServiceName string
+	// ContractName names a contract.
+	ContractName string
+	// MessageTypeName names a message type.
 	MessageTypeName string
 )
 

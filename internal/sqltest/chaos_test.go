@@ -753,8 +753,10 @@ func (c *chaos) finish() {
 	s.Exec("select sb.maintain()")
 	if left := leftOver(s); len(left) > 0 {
 		c.t.Errorf("seed %d: left over: %v", c.seed, left)
-		for _, table := range []string{"sb_internal.endpoint", "sb.conversation_group", "sb_internal.due", "sb_internal.send_counter",
-			"sb_internal.receive_cursor", "sb_internal.message", "sb_internal.state"} {
+		for _, table := range []string{
+			"sb_internal.endpoint", "sb.conversation_group", "sb_internal.due", "sb_internal.send_counter",
+			"sb_internal.receive_cursor", "sb_internal.message", "sb_internal.state",
+		} {
 			for _, row := range s.Query("select x::text from " + table + " as x limit 3") {
 				c.t.Logf("%s: %s", table, row)
 			}

@@ -335,7 +335,6 @@ func TestTimersFollowTheService(t *testing.T) {
 	_, a, b := newTalk(t)
 	a.Exec("select sb.create_queue('NewQueue')")
 	left := beginTalk(a)
-	a.Exec("select sb.begin_conversation_timer($1::uuid, '1 h')", left)
 	for i, work := range []string{
 		"select sb.begin_conversation_timer('" + left + "', '2 h')",
 		"select sb.begin_dialog('Left', 'Right', 'Talk', lifetime => '2 h')",

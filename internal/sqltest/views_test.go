@@ -115,8 +115,10 @@ begin
   return true;
 end
 $$`)
-	for _, view := range []string{"queue_messages as v where pg_temp.leak(v.message_body)", "services as v where pg_temp.leak(v.name)",
-		"conversation_endpoints as v where pg_temp.leak(v.conversation_handle)", "conversation_state as v where pg_temp.leak(v.conversation_group_id)"} {
+	for _, view := range []string{
+		"queue_messages as v where pg_temp.leak(v.message_body)", "services as v where pg_temp.leak(v.name)",
+		"conversation_endpoints as v where pg_temp.leak(v.conversation_handle)", "conversation_state as v where pg_temp.leak(v.conversation_group_id)",
+	} {
 		c.Exec("select * from sb." + view)
 	}
 	wantRows(t, "leaked", c.Query("select count(*) from leaked"), "3") // one service, one endpoint, one state: the clerk's own
