@@ -240,8 +240,8 @@ var errGiveUp = errors.New("rolled back on purpose")
 // transact runs fn in a transaction. It reports whether that committed.
 func (w *worker) transact(fn func(x *work) error) bool {
 	c := w.c
-	// Nothing here takes long unless it hangs, which is what the limit is for.
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	// Nothing here takes long unless it hangs, which is what the limit is for; a machine may be very busy.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if err := w.connect(ctx); err != nil {
 		if !c.kills {
@@ -250,6 +250,8 @@ func (w *worker) transact(fn func(x *work) error) bool {
 		return false
 	}
 	x := &work{w: w, c: c, ctx: ctx}
+	watch := time.AfterFunc(170*time.Second, func() { c.t.Logf("%s hangs:\n%s", w.name, c.activity()) })
+	defer watch.Stop()
 	err := func() (err error) {
 		if x.tx, err = w.conn.Begin(ctx); err != nil {
 			return err
@@ -281,6 +283,26 @@ func (w *worker) transact(fn func(x *work) error) bool {
 		}
 	}
 	return false
+}
+
+// activity is what everybody does and waits for, to be looked at when something hangs.
+func (c *chaos) activity() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.db.URL())
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close(ctx)
+	var text string
+	if err := conn.QueryRow(ctx, `
+select coalesce(string_agg(concat_ws(' | ', a.pid, a.application_name, a.state, clock_timestamp() - a.xact_start, a.wait_event_type,
+         a.wait_event, pg_blocking_pids(a.pid), a.query), e'\n' order by a.xact_start), '')
+  from pg_stat_activity as a
+ where a.datname = current_database() and a.pid <> pg_backend_pid()`).Scan(&text); err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 func (c *chaos) apply(effects []effect) {

@@ -456,9 +456,10 @@ select sb.create_queue('Q'); select sb.create_service('S', 'Q', '{Talk,Brief}')`
 	codes := map[string]int{}
 	deadline := time.Now().Add(12 * time.Second)
 	var wg sync.WaitGroup
+	workers := uint64(0)
 	load := func(allowed []string, verb func(rnd *rand.Rand, handle string) (string, []any)) {
-		i := uint64(len(codes))
-		codes[fmt.Sprint("worker ", i)] = 0
+		workers++
+		i := workers
 		s := c.owner(fmt.Sprintf("w%d", i))
 		rnd := rand.New(rand.NewPCG(c.seed, i))
 		wg.Go(func() {

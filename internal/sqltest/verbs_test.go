@@ -1032,12 +1032,11 @@ func TestRetention(t *testing.T) {
 	wantRows(t, "left over", leftOver(a))
 
 	// A move takes the retained rows along.
-	left, right = startTalk(a, "zero")
+	_, right = startTalk(a, "zero")
 	take(b, "'RightQueue'")
 	group := groupOf(a, b.Value("select sb.begin_dialog('Right', 'Left', 'Talk')"))
 	b.Exec("select sb.move_conversation($1::uuid, $2::uuid)", right, group)
 	wantRows(t, "moved", a.Query("select distinct conversation_group_id from sb.queue_messages"), group)
-	_ = left
 }
 
 // State tables of one's own, and the built-in one: keyed by the group, gone with its last conversation.
@@ -1105,7 +1104,7 @@ func TestStateTables(t *testing.T) {
 	wantValue(t, "privileges", a.Value("select has_any_column_privilege($1, 'sb.conversation_group', 'references')", role), "f")
 
 	// The built-in table.
-	left, right := startTalk(a, "x")
+	_, right := startTalk(a, "x")
 	group := groupOf(a, right)
 	wantValue(t, "none", b.Value("select sb.get_state($1::uuid)", group), "NULL")
 	b.Exec(`select sb.set_state($1::uuid, '{"step": 1}')`, group)
@@ -1119,7 +1118,6 @@ func TestStateTables(t *testing.T) {
 	b.Exec("select sb.set_state($1::uuid, '1')", group)
 	b.Exec("select sb.end_conversation($1::uuid)", right)
 	wantRows(t, "gone with the group", a.Query("select * from sb.conversation_state"))
-	_ = left
 }
 
 // A dialog of a service with itself, and both of its sides in one group: locks, order and ends are those of any other.
