@@ -4444,7 +4444,7 @@ comment on function sb_internal._next_catalog_ids() is
   'Puts the id sequences of the catalog behind every id in use, after a restore of data alone.';
 revoke all on function sb_internal._next_catalog_ids() from public;
 -- sqlgen:end functions/internal/_next_catalog_ids.sql
--- sqlgen:begin functions/internal/_next_group.sql sha256:967c2928b9a64cf6029335ff849d64cc756cb2aaee3b9d76a8b489f3fb42b722
+-- sqlgen:begin functions/internal/_next_group.sql sha256:b8ef96851d9c8bb09ebfa459f7023a6f8bf0e0e65d419205881588336b8043d9
 create or replace function sb_internal._next_group(
   queue_id integer,
   priority_levels smallint[],
@@ -4478,13 +4478,13 @@ begin
       -- Full searches bring back what a rollback left behind the hint, and look at the clock. They are
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
-        ((started + least(60, least(5, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started))))) * 1000)::bigint);
+        ((started + least(10, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started)))) * 1000)::bigint);
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 
     -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day: the
-    -- last full search took longer than 50 ms.
-    exit when next_full > started + 1;
+    -- last full search took longer than a quarter of a second.
+    exit when next_full > started + 5;
     is_full := true;
   end loop;
 end
@@ -4493,7 +4493,7 @@ comment on function sb_internal._next_group(integer, smallint[]) is
   'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
 revoke all on function sb_internal._next_group(integer, smallint[]) from public;
 -- sqlgen:end functions/internal/_next_group.sql
--- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:b820f7e0b91042c95eb2570c85c2efac3ab79a9f51b19f0d5c1efb1dd0f32c6a
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:64dbb4d6932f6e0d92ff590a08f25d271a8ce4681c94e0213c4b4503d31d6cad
 -- The hint is where the last group that could be locked was found. It is never trusted: it says where
 -- to begin, not what to take, so it may be wrong in any way.
 create or replace function sb_internal._next_group_of_level(
@@ -4557,6 +4557,14 @@ begin
       oldest_due := null;
     end if;
     continue when candidate.conversation_group_id = any (tried);
+    -- What the conversation would give first is a timer that fell due after the message arrived: its turn is
+    -- at that time. Else a timer armed again and again would let the old message behind it hold the front.
+    continue when exists (
+      select 1
+        from sb_internal.due as d
+       where d.conversation_handle = candidate.conversation_handle
+         and d.due_at > candidate.message_enqueue_time
+         and d.due_at <= clock_timestamp());
     conversation_group_id := sb_internal._claim(candidate.conversation_handle);
     if conversation_group_id is not null then
       conversation_handle := candidate.conversation_handle;
@@ -5525,7 +5533,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:44a82ce2bb5ce6de9e3704527c2680e232382372a77ae1ac56c2bb82c16b6844
+-- sqlgen:begin functions/internal/_receive.sql sha256:b1ecbca477b60f71a4c63c75e58bfd4aa6d974d292a67e57a9b136aadd6d5e1d
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
 -- make expensive on paper would be compiled, for longer than it runs.
@@ -5666,8 +5674,8 @@ begin
                        select 1
                          from sb_internal.due as d
                         where d.conversation_handle = conversation
-                          and d.due_at <= clock_timestamp())
-                     or exists (
+                          and d.due_at <= clock_timestamp()) as is_due,
+                     exists (
                        select 1
                          from sb_internal.message as n
                         where n.conversation_handle = conversation
@@ -5688,7 +5696,8 @@ begin
                where o.conversation_handle = conversation
                  and o.conversation_group_id = held
                  and o.state <> 'DO';
-              if not found then
+              if not found or e.is_due then
+                -- Nothing there, or a timer, whose turn _next_group knows.
                 perform sb_internal._raise('SB003');
               end if;
             end if;

@@ -31,13 +31,13 @@ begin
       -- Full searches bring back what a rollback left behind the hint, and look at the clock. They are
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
-        ((started + least(60, least(5, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started))))) * 1000)::bigint);
+        ((started + least(10, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started)))) * 1000)::bigint);
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 
     -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day: the
-    -- last full search took longer than 50 ms.
-    exit when next_full > started + 1;
+    -- last full search took longer than a quarter of a second.
+    exit when next_full > started + 5;
     is_full := true;
   end loop;
 end

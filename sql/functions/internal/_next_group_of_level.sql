@@ -61,6 +61,14 @@ begin
       oldest_due := null;
     end if;
     continue when candidate.conversation_group_id = any (tried);
+    -- What the conversation would give first is a timer that fell due after the message arrived: its turn is
+    -- at that time. Else a timer armed again and again would let the old message behind it hold the front.
+    continue when exists (
+      select 1
+        from sb_internal.due as d
+       where d.conversation_handle = candidate.conversation_handle
+         and d.due_at > candidate.message_enqueue_time
+         and d.due_at <= clock_timestamp());
     conversation_group_id := sb_internal._claim(candidate.conversation_handle);
     if conversation_group_id is not null then
       conversation_handle := candidate.conversation_handle;

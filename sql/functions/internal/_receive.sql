@@ -138,8 +138,8 @@ begin
                        select 1
                          from sb_internal.due as d
                         where d.conversation_handle = conversation
-                          and d.due_at <= clock_timestamp())
-                     or exists (
+                          and d.due_at <= clock_timestamp()) as is_due,
+                     exists (
                        select 1
                          from sb_internal.message as n
                         where n.conversation_handle = conversation
@@ -160,7 +160,8 @@ begin
                where o.conversation_handle = conversation
                  and o.conversation_group_id = held
                  and o.state <> 'DO';
-              if not found then
+              if not found or e.is_due then
+                -- Nothing there, or a timer, whose turn _next_group knows.
                 perform sb_internal._raise('SB003');
               end if;
             end if;
