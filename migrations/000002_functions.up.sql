@@ -2114,7 +2114,7 @@ comment on function sb_internal._drop_message_type(name, text, boolean) is
   'DROP MESSAGE TYPE behind sb.drop_message_type.';
 revoke all on function sb_internal._drop_message_type(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_message_type.sql
--- sqlgen:begin functions/internal/_drop_queue.sql sha256:f9b591d9ffcb17092d83c479a3a94e1c46fbd970742bfefdd4bd14701cb94442
+-- sqlgen:begin functions/internal/_drop_queue.sql sha256:cc0d7ea4778388ac681883f5f55f1a2340951c6a91ab94f0867f345ad0535702
 create or replace function sb_internal._drop_queue(caller name, name text, if_exists boolean)
   returns void
   language plpgsql
@@ -2144,7 +2144,10 @@ begin
     perform sb_internal._raise('S3716', array['queue ' || _drop_queue.name, 'service ' || used_by]);
   end if;
 
-  -- The queue's sequences stay until maintain: a receive that has found the queue still there reads them.
+  -- The queue's sequences stay until a maintain after a minute: a receive that has found the queue still
+  -- there reads them.
+  perform setval(('sb_internal.queue_' || object.id || '_search')::regclass,
+    (date_part('epoch', clock_timestamp()) * 1000)::bigint);
   perform sb_internal._remove_event_notification(n.event_notification_id)
      from sb_internal.event_notification as n
     where n.queue_id = object.id;
@@ -2234,7 +2237,7 @@ comment on function sb_internal._drop_service(name, text, boolean) is
   'DROP SERVICE behind sb.drop_service.';
 revoke all on function sb_internal._drop_service(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_service.sql
--- sqlgen:begin functions/internal/_drop_stale_sequences.sql sha256:c097f3c79409be6d1d38f7bb829514da61af2ba3533282c105e8105d019e624f
+-- sqlgen:begin functions/internal/_drop_stale_sequences.sql sha256:6a112f0b31d8f9c35a572f1f7afcddce0b22435a29f5f1a8cac4b1fb63d7fa6d
 create or replace function sb_internal._drop_stale_sequences()
   returns void
   language plpgsql
@@ -2257,6 +2260,9 @@ declare
              select 1
                from sb_internal.queue as q
               where q.queue_id = split_part(c.relname, '_', 2)::integer)
+           and coalesce(pg_sequence_last_value(to_regclass(
+                 'sb_internal.queue_' || split_part(c.relname, '_', 2) || '_search')), 0)
+               < (date_part('epoch', clock_timestamp()) - 60) * 1000
          order by c.oid
          limit 1000
       ) as s);
@@ -2270,7 +2276,7 @@ exception
 end
 $$;
 comment on function sb_internal._drop_stale_sequences() is
-  'Drops what _queue_sequences created for queues that are gone by now, unless some of it is still in use: then next time.';
+  'Drops what _queue_sequences created for queues that are gone by now, a minute after they were dropped, unless some of it is still in use: then next time.';
 revoke all on function sb_internal._drop_stale_sequences() from public;
 -- sqlgen:end functions/internal/_drop_stale_sequences.sql
 -- sqlgen:begin functions/internal/_drop_state_table.sql sha256:8c9b6683353f9a247ce3d798ed54cb412102f307b884da223ea9229645fa77b9
@@ -3534,7 +3540,7 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:eecb055b10f2a06d2788d8d4c2801762cb6164fa14b6bea5e79a3c978b786ce2
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:1dd06e47793275e84b98f10dd5acd52af39ebaf67ab3e44870a7b620278b6095
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
@@ -3610,14 +3616,18 @@ begin
           raise;
         end if;
       when deadlock_detected then
-        null;
+        -- Giving back what was taken here is no help against one who waits for a lock that the transaction
+        -- had before.
+        if clock_timestamp() >= insist_at + interval '5 seconds' then
+          raise;
+        end if;
     end;
     perform pg_sleep(random() * 0.1);
   end loop;
 end
 $$;
 comment on function sb_internal._lock_conversations(integer, integer) is
-  'Locks every endpoint, with its group and counter, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Never the victim of a deadlock, and part of one only after 5 s without success.';
+  'Locks every endpoint, with its group and counter, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Part of a deadlock only after 5 s without success, and the victim of one only after 10 s.';
 revoke all on function sb_internal._lock_conversations(integer, integer) from public;
 -- sqlgen:end functions/internal/_lock_conversations.sql
 -- sqlgen:begin functions/internal/_lock_counter.sql sha256:564e7cbe0050cd9269532a9f7ef7781f6f83a63bfcff32782cd3d43f7bc62fd2
@@ -3642,10 +3652,11 @@ comment on function sb_internal._lock_counter(uuid) is
   'Waits for SENDs on the conversation and keeps further ones out, to the end of the transaction.';
 revoke all on function sb_internal._lock_counter(uuid) from public;
 -- sqlgen:end functions/internal/_lock_counter.sql
--- sqlgen:begin functions/internal/_lock_counters.sql sha256:623fe7336811569c454d105b5557990b0c2cbe02a8a7c36604339c72629afb35
+-- sqlgen:begin functions/internal/_lock_counters.sql sha256:cd2e99133b999a1937cabfb6591b7c19b3cd1ac0a1c2ae9d721b4a3add878716
 -- A reader answers the conversations of its group in the order of their messages, not of their handles. So
 -- who wants several for one SEND does as _lock_conversations: waits only far shorter than deadlock_timeout,
--- and else gives all back and begins anew.
+-- and else gives all back and begins anew. That is no help against one who waits for a lock that the
+-- transaction had before: so after a while it stands firm, and one of the two is the victim.
 create or replace function sb_internal._lock_counters(conversation_handles uuid[])
   returns void
   language plpgsql
@@ -3656,7 +3667,7 @@ create or replace function sb_internal._lock_counters(conversation_handles uuid[
 as $$
 declare
   own_timeout text := current_setting('lock_timeout');
-  insist_at timestamptz := clock_timestamp() + interval '5 seconds';
+  insist_at timestamptz := clock_timestamp() + interval '3 seconds';
   is_polite boolean;
 begin
   loop
@@ -3682,15 +3693,13 @@ begin
         if not is_polite then
           raise;
         end if;
-      when deadlock_detected then
-        null;
     end;
     perform pg_sleep(random() * 0.05);
   end loop;
 end
 $$;
 comment on function sb_internal._lock_counters(uuid[]) is
-  'Takes the locks of SEND on several conversations. Never the victim of a deadlock, unless the transaction holds other locks, and part of one only after 5 s without success.';
+  'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
 -- sqlgen:begin functions/internal/_lock_group_of.sql sha256:7724946cf0355e300a9b10428725291d83bd4bbdf52add966b5dd6c169108b83

@@ -562,3 +562,54 @@ select sb.create_queue('Q'); select sb.create_service('S', 'Q', '{Talk,Brief}')`
 		t.Errorf("left over: %v", left)
 	}
 }
+
+// A transaction that holds a lock of a conversation locks many at once, one of which somebody holds who waits for the first
+// one. That is a deadlock whatever the many are locked with: one of the two has to be the victim, and soon.
+func TestDeadlocksOfMixturesAreFound(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []struct{ name, sql string }{
+		{"multicast", "select sb.multicast(array[$1, $2]::text[]::uuid[], 'Note', 'all')"},
+		{"drop service", "select sb.drop_service('Doomed') from (values ($1::text, $2::text)) as v"},
+	} {
+		t.Run(verb.name, func(t *testing.T) {
+			t.Parallel()
+			c := newChaos(t)
+			s, many, one := c.owner("setup"), c.owner("many"), c.owner("one")
+			s.Exec("select sb.create_service('Doomed', 'Queue0', '{Talk}')")
+			var handles []string
+			for _, from := range []string{"Doomed", "Doomed", "Service0"} {
+				handles = append(handles, s.Value("select sb.begin_dialog($1::text, 'Service1', 'Talk')", from))
+			}
+			const send = "select sb.send($1::uuid, 'Note', 'x'::text)"
+			many.Begin()
+			many.Exec(send, handles[2])
+			one.Begin()
+			one.Exec(send, handles[0])
+			sent := one.GoExec(send, handles[2])
+			pgtest.WaitBlocked(t, one, many)
+			// Late enough that the check of the one who waits is over, and has found nothing.
+			time.Sleep(1200 * time.Millisecond)
+			got := many.GoExec(verb.sql, handles[0], handles[1])
+			select {
+			case err := <-got:
+				if pgtest.SQLState(err) != "40P01" {
+					t.Errorf("%s: %v", verb.name, err)
+				}
+				many.Rollback()
+				if err := pgtest.Wait(t, sent); err != nil {
+					t.Error(err)
+				}
+			case err := <-sent:
+				if pgtest.SQLState(err) != "40P01" {
+					t.Errorf("send: %v", err)
+				}
+				one.Rollback()
+				if err := pgtest.Wait(t, got); err != nil {
+					t.Error(err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("neither is the victim after 30 s")
+			}
+		})
+	}
+}

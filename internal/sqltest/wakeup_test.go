@@ -76,15 +76,14 @@ func (s *sleeper) run(ctx context.Context) error {
 		if _, err := s.conn.Exec(ctx, "select sb.start_waiting('Queue1')"); err != nil {
 			return err
 		}
-		// A transaction that looked for the flag before it was raised had written its message by then, and so
-		// had an id below this one.
-		var fence int64
-		if err := s.conn.QueryRow(ctx, "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&fence); err != nil {
+		// A transaction that looked for the flag before it was raised had written its message by then.
+		var fence []string
+		if err := s.conn.QueryRow(ctx, "select sb.queue_writers()").Scan(&fence); err != nil {
 			return err
 		}
 		for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 			var isAlone, isEmpty bool
-			if err := s.conn.QueryRow(ctx, "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= $1", fence).Scan(&isAlone); err != nil {
+			if err := s.conn.QueryRow(ctx, "select not sb.queue_writers() && $1::text[]", fence).Scan(&isAlone); err != nil {
 				return err
 			}
 			if found, err = s.look(ctx); err != nil {
@@ -160,6 +159,7 @@ func stressWakeUps(t *testing.T, waiters int, d time.Duration) {
 			}
 		})
 	}
+	rnd := rand.New(rand.NewPCG(c.seed, 200))
 	// Now and then all senders stop until everything is received: without a further message nobody is woken by luck.
 	for time.Now().Before(deadline) && !t.Failed() {
 		time.Sleep(30 * time.Millisecond)
@@ -167,6 +167,8 @@ func stressWakeUps(t *testing.T, waiters int, d time.Duration) {
 		if !within(15*time.Second, drained) {
 			t.Errorf("seed %d: %d sent, %d received, and nobody wakes up", c.seed, sent.Load(), received.Load())
 		}
+		// Long enough for the waiters to fall asleep.
+		time.Sleep(time.Duration(20+rnd.IntN(40)) * time.Millisecond)
 		gate.Unlock()
 	}
 	senders.Wait()

@@ -27,7 +27,10 @@ begin
     perform sb_internal._raise('S3716', array['queue ' || _drop_queue.name, 'service ' || used_by]);
   end if;
 
-  -- The queue's sequences stay until maintain: a receive that has found the queue still there reads them.
+  -- The queue's sequences stay until a maintain after a minute: a receive that has found the queue still
+  -- there reads them.
+  perform setval(('sb_internal.queue_' || object.id || '_search')::regclass,
+    (date_part('epoch', clock_timestamp()) * 1000)::bigint);
   perform sb_internal._remove_event_notification(n.event_notification_id)
      from sb_internal.event_notification as n
     where n.queue_id = object.id;

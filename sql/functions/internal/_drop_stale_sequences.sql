@@ -20,6 +20,9 @@ declare
              select 1
                from sb_internal.queue as q
               where q.queue_id = split_part(c.relname, '_', 2)::integer)
+           and coalesce(pg_sequence_last_value(to_regclass(
+                 'sb_internal.queue_' || split_part(c.relname, '_', 2) || '_search')), 0)
+               < (date_part('epoch', clock_timestamp()) - 60) * 1000
          order by c.oid
          limit 1000
       ) as s);
@@ -33,5 +36,5 @@ exception
 end
 $$;
 comment on function sb_internal._drop_stale_sequences() is
-  'Drops what _queue_sequences created for queues that are gone by now, unless some of it is still in use: then next time.';
+  'Drops what _queue_sequences created for queues that are gone by now, a minute after they were dropped, unless some of it is still in use: then next time.';
 revoke all on function sb_internal._drop_stale_sequences() from public;
