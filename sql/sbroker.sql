@@ -5974,7 +5974,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:b1ecbca477b60f71a4c63c75e58bfd4aa6d974d292a67e57a9b136aadd6d5e1d
+-- sqlgen:begin functions/internal/_receive.sql sha256:037e9362fcdb85a5cf99da8e8248e9aa57dd30f76f0d8276da75209b4e6c356c
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
 -- make expensive on paper would be compiled, for longer than it runs.
@@ -6009,10 +6009,10 @@ declare
   lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
   deadline timestamptz;
-  nap double precision := 0.005;
+  nap double precision := 0.005::double precision;
   held uuid;
   conversation uuid;
-  returned bigint := 0;
+  returned bigint := 0::bigint;
   retries integer := 0;
 begin
   if _receive.for_conversation is not null and _receive.for_group is not null then
@@ -7308,7 +7308,7 @@ comment on function sb_internal._system_namespace() is
   'Namespace of Error bodies under the option system_names.';
 revoke all on function sb_internal._system_namespace() from public;
 -- sqlgen:end functions/internal/_system_namespace.sql
--- sqlgen:begin functions/internal/_take.sql sha256:b059d6e8abd566954f22425fb096c626e21c47cbe6da093d0d7f72d89b5a0a4c
+-- sqlgen:begin functions/internal/_take.sql sha256:ada434b6837c4d319e5139f991488f4f8c8d4b3917a4ed375c46ea89c22b6e2d
 create or replace function sb_internal._take(
   conversation uuid,
   max_messages bigint,
@@ -7327,8 +7327,8 @@ as $$
 declare
   e record;
   m record;
-  lowest bigint := -1;
-  taken tid[] := '{}';
+  lowest bigint := (-1)::bigint;
+  taken tid[] := '{}'::tid[];
   type_id integer;
 begin
   select o.conversation_group_id as group_id, o.state, o.lifetime, o.priority, o.is_initiator,

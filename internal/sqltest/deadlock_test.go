@@ -122,7 +122,11 @@ func TestSendBehindSendAgainstEnd(t *testing.T) {
 		ended := ender.GoExec("select sb.end_conversation($1::uuid)", handle)
 		pgtest.WaitBlocked(t, ender, two)
 		one.Commit()
-		if err := errors.Join(pgtest.Wait(t, sent), pgtest.Wait(t, ended)); err != nil {
+		// Whichever comes first.
+		if err := pgtest.Wait(t, sent); err != nil && pgtest.SQLState(err) != "S8426" {
+			t.Error(err)
+		}
+		if err := pgtest.Wait(t, ended); err != nil {
 			t.Error(err)
 		}
 	}
@@ -427,6 +431,8 @@ func TestDDLAgainstDDL(t *testing.T) {
 	}
 	wg.Wait()
 	s := c.owner("check")
+	// What is left of dropped queues goes after a minute, which is over now.
+	s.Query("select setval(c.oid::regclass, 1) from pg_class as c where c.relnamespace = 'sb_internal'::regnamespace and c.relname ~ '^queue_[0-9]+_search$'")
 	s.Exec("select sb.maintain()")
 	wantRows(t, "status that is not its queue's", s.Query(`
 select x.service_id from sb_internal.service_status as x

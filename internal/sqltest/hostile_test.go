@@ -375,10 +375,12 @@ end $$`)
 			}
 			plant("create function SCHEMA." + name + "() returns " + kind + " language plpgsql as $$ begin perform SCHEMA.trap('" + name + "'); return pg_catalog." + name + "(); end $$")
 		}
-		for _, f := range []string{"lower(text) returns text", "char_length(text) returns integer", "octet_length(bytea) returns integer", "cardinality(uuid[]) returns integer",
+		for _, f := range []string{
+			"lower(text) returns text", "char_length(text) returns integer", "octet_length(bytea) returns integer", "cardinality(uuid[]) returns integer",
 			"convert_to(text, name) returns bytea", "convert_from(bytea, name) returns text", "pg_notify(text, text) returns void", "pg_sleep(double precision) returns void",
 			"nextval(regclass) returns bigint", "quote_ident(text) returns text", "format(text, text) returns text", "btrim(text) returns text", "pg_has_role(oid, oid, text) returns boolean",
-			"_raise(text, text[], text) returns void", "_now() returns timestamptz", "_send(name, uuid, text, bytea[], boolean, boolean) returns boolean"} {
+			"_raise(text, text[], text) returns void", "_now() returns timestamptz", "_send(name, uuid, text, bytea[], boolean, boolean) returns boolean",
+		} {
 			plant("create function SCHEMA." + f + " language plpgsql as $$ begin perform SCHEMA.trap('" + strings.ReplaceAll(f, "'", "") + "'); return" +
 				map[bool]string{true: "", false: " null"}[strings.HasSuffix(f, "void")] + "; end $$")
 		}

@@ -32,10 +32,10 @@ declare
   lowest bigint;
   remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
   deadline timestamptz;
-  nap double precision := 0.005;
+  nap double precision := 0.005::double precision;
   held uuid;
   conversation uuid;
-  returned bigint := 0;
+  returned bigint := 0::bigint;
   retries integer := 0;
 begin
   if _receive.for_conversation is not null and _receive.for_group is not null then

@@ -16,8 +16,8 @@ as $$
 declare
   e record;
   m record;
-  lowest bigint := -1;
-  taken tid[] := '{}';
+  lowest bigint := (-1)::bigint;
+  taken tid[] := '{}'::tid[];
   type_id integer;
 begin
   select o.conversation_group_id as group_id, o.state, o.lifetime, o.priority, o.is_initiator,
