@@ -145,6 +145,7 @@ func (a *Activator) Run(ctx context.Context) error {
 	}
 	a.log.Info("activator started", "name", a.cfg.Name)
 	<-ctx.Done()
+	a.log.Info(fmt.Sprintf("stopping, waiting for %d readers", a.readerCount()), "name", a.cfg.Name)
 	err := a.drain(abort)
 	loops.Wait()
 	for _, m := range a.allMonitors() {

@@ -208,7 +208,7 @@ comment on function sb_internal._after_restore(name) is
   'sb.after_restore with the callers rights checked.';
 revoke all on function sb_internal._after_restore(name) from public;
 -- sqlgen:end functions/internal/_after_restore.sql
--- sqlgen:begin functions/internal/_alter_authorization.sql sha256:c6e38a5874b43a10a86ba1fcb3c53383c05332fb7b137eca85da50c8e585cb8e
+-- sqlgen:begin functions/internal/_alter_authorization.sql sha256:a6e5bbcdf44ff998016f1d492eb3b3b544fb321fd2045d510c4672885c96a076
 create or replace function sb_internal._alter_authorization(
   caller name,
   kind text,
@@ -238,7 +238,8 @@ begin
   perform sb_internal._require_role(_alter_authorization.new_owner);
   if not pg_has_role(_alter_authorization.caller, _alter_authorization.new_owner, 'member') then
     perform sb_internal._raise('42501', array[_alter_authorization.caller::text,
-      'give objects to role ' || _alter_authorization.new_owner]);
+      'give objects to role ' || _alter_authorization.new_owner],
+      format('cure=grant %I to %I', _alter_authorization.new_owner, _alter_authorization.caller));
   end if;
 
   case what
@@ -362,7 +363,7 @@ comment on function sb_internal._alter_message_type(name, text, text, regprocedu
   'ALTER MESSAGE TYPE behind sb.alter_message_type. No key column changes, so no sender waits.';
 revoke all on function sb_internal._alter_message_type(name, text, text, regprocedure, jsonb) from public;
 -- sqlgen:end functions/internal/_alter_message_type.sql
--- sqlgen:begin functions/internal/_alter_queue.sql sha256:cdf8c8f82831ec578ca2a61e986fa979b684f1ec199dc6e555cf09de13fd85d6
+-- sqlgen:begin functions/internal/_alter_queue.sql sha256:eff23b7999fba7b6153c3a4204bb6f0710d0c3d13764b2294a22bd240e9f0965
 create or replace function sb_internal._alter_queue(
   caller name,
   name text,
@@ -431,7 +432,7 @@ begin
    where q.queue_id = object.id;
   if _alter_queue.enabled then
     perform sb_internal._poison_reset(object.id);
-    perform sb_internal._deliver(object.id, null);
+    perform sb_internal._deliver_now(object.id, null);
     perform sb_internal._look_again(object.id);
   end if;
   -- Not only for those who announced that they wait: whoever listens has to look again.
@@ -490,7 +491,7 @@ comment on function sb_internal._alter_route(name, text, text, text, text, inter
   'ALTER ROUTE behind sb.alter_route.';
 revoke all on function sb_internal._alter_route(name, text, text, text, text, interval, text) from public;
 -- sqlgen:end functions/internal/_alter_route.sql
--- sqlgen:begin functions/internal/_alter_service.sql sha256:fa809cfa48d97d9836bac59a826f0340a558f42c3257c076f63bc6b3cfd9bd91
+-- sqlgen:begin functions/internal/_alter_service.sql sha256:27b85113705bb09467b6c9431eb5d7280d2e680069b969af317252b0f6df196d
 create or replace function sb_internal._alter_service(
   caller name,
   name text,
@@ -549,7 +550,7 @@ begin
      where s.service_id = object.id;
     if queue.id <> old_queue_id then
       perform sb_internal._move_service(object.id, old_queue_id, queue.id);
-      perform sb_internal._deliver(queue.id, _alter_service.name);
+      perform sb_internal._deliver_now(queue.id, _alter_service.name);
     end if;
   end if;
   perform sb_internal._announce('service_altered', 'service', _alter_service.name);
@@ -1555,7 +1556,7 @@ comment on function sb_internal._create_route(name, text, text, text, text, inte
   'CREATE ROUTE behind sb.create_route.';
 revoke all on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) from public;
 -- sqlgen:end functions/internal/_create_route.sql
--- sqlgen:begin functions/internal/_create_service.sql sha256:7a12647a0592e60601893c5817c0edf67af04e5d5f080cee7fbd15e5179d38ca
+-- sqlgen:begin functions/internal/_create_service.sql sha256:da5ba9299fa2c3d67463cf604709b12774ed121dfc91ca366502e6567c5c8d8f
 create or replace function sb_internal._create_service(
   caller name,
   name text,
@@ -1590,7 +1591,7 @@ begin
       on conflict on constraint service_name_key do nothing
   returning service_id into id;
   perform sb_internal._accept_contracts(_create_service.caller, id, _create_service.contracts);
-  perform sb_internal._deliver(null, _create_service.name);
+  perform sb_internal._deliver_now(null, _create_service.name);
   perform sb_internal._announce('service_created', 'service', _create_service.name);
 end
 $$;
@@ -1916,6 +1917,30 @@ comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
   'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
 revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_deliver_conversation.sql
+-- sqlgen:begin functions/internal/_deliver_now.sql sha256:40793b4e42044d2ee48a001a543a32f23322ceac427fffa5cda0c78385b5580a
+create or replace function sb_internal._deliver_now(queue_id integer, service_name text)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
+  -- A SEND that found the way closed before this transaction opened it may not have committed its row yet,
+  -- and a later one does not see this transaction before it commits. The lock waits for the former, and makes
+  -- the latter wait and look again (_parked). Somebody who keeps his transaction open is waited for 5 s;
+  -- his row is left to the activator or to sb.deliver.
+  if sb_internal._lock_table('transmission', 'share row exclusive', '5 s') then
+    perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
+  end if;
+end
+$$;
+comment on function sb_internal._deliver_now(integer, text) is
+  'Delivery by whoever has just opened a way (queue switched on, service created, broker enabled): moves on what waits, so that nothing is left behind. Messages parked meanwhile for whatever queue wait for the end of this transaction.';
+revoke all on function sb_internal._deliver_now(integer, text) from public;
+-- sqlgen:end functions/internal/_deliver_now.sql
 -- sqlgen:begin functions/internal/_deliver_queue.sql sha256:199659cb94d794fae0940cb28576bca44afad3abdf80016f4d26cf99edfc8178
 create or replace function sb_internal._deliver_queue(caller name, queue_name text)
   returns bigint
@@ -2371,7 +2396,7 @@ comment on function sb_internal._effective_state(text, boolean, timestamptz, uui
   'The state machine of an endpoint, in one place: SO begun, nothing sent; CO both may send; DI the peer has ended; ER an error or the end of the lifetime came; DO ended here, the last message still has to leave. Arguments are the columns of its row.';
 revoke all on function sb_internal._effective_state(text, boolean, timestamptz, uuid) from public;
 -- sqlgen:end functions/internal/_effective_state.sql
--- sqlgen:begin functions/internal/_end_conversation.sql sha256:257dd002bcedffe1d410f653caae4bc1b83b83dac77fd8e5798fb8c5926b41a1
+-- sqlgen:begin functions/internal/_end_conversation.sql sha256:8961cc741c29cfad3e32f9639a9b62d14f79cc4a6b1562edbb18ff8da5766a68
 create or replace function sb_internal._end_conversation(
   caller name,
   conversation_handle uuid,
@@ -2468,6 +2493,7 @@ begin
     values (e.conversation_handle, case when body is null then coalesce(last_sequence + 1, 0) else -1 end,
       case when body is null then 2 else 1 end, sb_internal._now(), e.far_service, body);
     perform sb_internal._forget(e, true);
+    e.state := 'DO';
     perform sb_internal._parked(e, false);
     return;
   end if;
@@ -2532,7 +2558,7 @@ comment on function sb_internal._error_body(text, integer, text) is
   'The body of an Error message: XML in UTF-8, Code then Description. Characters that XML cannot hold become U+FFFD.';
 revoke all on function sb_internal._error_body(text, integer, text) from public;
 -- sqlgen:end functions/internal/_error_body.sql
--- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:44e259873cd1d3e8c984557a6a5e2c6b4e815a3bc33b4b749de994a784459082
+-- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:f1548fb6c2981b246a3d7afa8bc1af90c4873630295761095a547361da5f462e
 create or replace function sb_internal._error_broker_conversations(caller name)
   returns void
   language plpgsql
@@ -2552,7 +2578,7 @@ begin
   update sb_internal.broker as b
      set is_broker_enabled = true
    where b.singleton;
-  perform sb_internal._deliver(null, null);
+  perform sb_internal._deliver_now(null, null);
   perform sb_internal._announce('broker_conversations_errored', 'database', current_database());
 end
 $$;
@@ -3850,6 +3876,44 @@ comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval,
   'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Errors: S8426, S8436 also for those of another queue.';
 revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;
 -- sqlgen:end functions/internal/_lock_named_group.sql
+-- sqlgen:begin functions/internal/_lock_table.sql sha256:9f1eac949bd00116914b3c0d6c6b24e89f980c516ff8823ab146ed7426ee09d4
+-- Whoever waits for a table lock makes all who come after wait too: so for a fifth of a second at a time
+-- (less than deadlock_timeout, so never as the victim of a deadlock), and not for ever.
+create or replace function sb_internal._lock_table(
+  target text,
+  mode text,
+  patience interval
+)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+  set lock_timeout = '200ms'
+as $$
+declare
+  give_up_at timestamptz := clock_timestamp() + _lock_table.patience;
+begin
+  loop
+    begin
+      execute format('lock table sb_internal.%I in %s mode', _lock_table.target, _lock_table.mode);
+      return true;
+    exception
+      when lock_not_available then
+        null;
+    end;
+    if clock_timestamp() >= give_up_at then
+      return false;
+    end if;
+    perform pg_sleep(random() * 0.1);
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_table(text, text, interval) is
+  'Locks a table of sb_internal to the end of the transaction; false when it could not be had within patience.';
+revoke all on function sb_internal._lock_table(text, text, interval) from public;
+-- sqlgen:end functions/internal/_lock_table.sql
 -- sqlgen:begin functions/internal/_look_again.sql sha256:ca1490613e3e19080c79c985b73e051ddeea227c503059c43ab806e1fac4012c
 create or replace function sb_internal._look_again(queue_id integer)
   returns void
@@ -4271,7 +4335,7 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
--- sqlgen:begin functions/internal/_move_service.sql sha256:dc930b997941d41ce6005bcda0f3e699747dbc9fb50dd432d77121dfb215e3dd
+-- sqlgen:begin functions/internal/_move_service.sql sha256:373f0a62fd711bd0f00c57003a2ccd255a5b9a8b16d77238c241a531c1342fed
 create or replace function sb_internal._move_service(service_id integer, from_queue_id integer, to_queue_id integer)
   returns void
   language plpgsql
@@ -4285,7 +4349,12 @@ declare
 begin
   -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
   -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
-  lock table sb_internal.message in access exclusive mode;
+  if not sb_internal._lock_table('message', 'access exclusive', '10 s') then
+    perform sb_internal._raise('S3716', array['service ' || s.name, 'transactions that have touched messages'],
+      'retry=when no receive waits and no handler runs')
+       from sb_internal.service as s
+      where s.service_id = _move_service.service_id;
+  end if;
   perform sb_internal._raise('S9617', array[q.name])
      from sb_internal.queue as q
     where q.queue_id in (_move_service.from_queue_id, _move_service.to_queue_id)
@@ -4328,7 +4397,7 @@ begin
 end
 $$;
 comment on function sb_internal._move_service(integer, integer, integer) is
-  'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages.';
+  'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages, waiting receives included, at most 10 s and never in the way of others for more than a fifth of a second; then S3716.';
 revoke all on function sb_internal._move_service(integer, integer, integer) from public;
 -- sqlgen:end functions/internal/_move_service.sql
 -- sqlgen:begin functions/internal/_multicast.sql sha256:5294836d28e56a893918405a5a5019c036515a30e1289cd6a80e55565f364f12
@@ -4666,8 +4735,8 @@ comment on function sb_internal._open_state_table(name, boolean) is
   'First step of create_state_table: lends the caller REFERENCES on the group id. Waits for another create_state_table.';
 revoke all on function sb_internal._open_state_table(name, boolean) from public;
 -- sqlgen:end functions/internal/_open_state_table.sql
--- sqlgen:begin functions/internal/_parked.sql sha256:2fd3c3bb589c3ea1b909b92bf206aab188b69efe6734234e5262d03161d49d02
-create or replace function sb_internal._parked(e sb_internal.endpoint, try_now boolean)
+-- sqlgen:begin functions/internal/_parked.sql sha256:1da0239cd20a14578f4f30165f7fb14384bb6f54bc5ba20d5b9aea0c72960ceb
+create or replace function sb_internal._parked(e sb_internal.endpoint, is_waiting boolean)
   returns void
   language plpgsql
   volatile
@@ -4676,20 +4745,21 @@ create or replace function sb_internal._parked(e sb_internal.endpoint, try_now b
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if _parked.try_now then
-    perform sb_internal._deliver_conversation(e);
-  else
+  if not _parked.is_waiting then
     update sb_internal.send_counter as c
        set is_waiting = true
      where c.conversation_handle = e.conversation_handle;
   end if;
-  -- A queue may be switched on between our look at it and our commit, its switch not seeing our row:
-  -- so whoever parks a row tells the activator.
+  -- The way may have been opened between our look at it and our insert, which waited for that
+  -- (_deliver_now): so look again. And tell the activator, for the cases that escape both.
+  if sb_internal._undeliverable(e.far_service, e.far_broker_instance) is null then
+    perform sb_internal._deliver_conversation(e);
+  end if;
   perform pg_notify('sb_events', json_build_object('event', 'transmission_waiting')::text);
 end
 $$;
 comment on function sb_internal._parked(sb_internal.endpoint, boolean) is
-  'After a row was put into the transmission queue: marks the conversation, or moves it on if it may already, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
+  'After a row was put into the transmission queue: marks the conversation (is_waiting: it is already), moves it on if it may, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
 revoke all on function sb_internal._parked(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_parked.sql
 -- sqlgen:begin functions/internal/_poison_count.sql sha256:ae2b5e3eec7cdf71c87fce54110769bee3e0d8136dc101400cea0396f3a9070a
@@ -5107,13 +5177,13 @@ comment on function sb_internal._queue_sequences(integer) is
   'Creates those of a queue''s non-transactional cells that are missing: poison ring, stamp, time of the next full search, and a search hint for each priority level. Readable as null until first written; the stamp is written.';
 revoke all on function sb_internal._queue_sequences(integer) from public;
 -- sqlgen:end functions/internal/_queue_sequences.sql
--- sqlgen:begin functions/internal/_queue_statistics.sql sha256:9ae39f42ad491758a355d5383b25661949de00a8dcab1f91fa995a25280bc887
+-- sqlgen:begin functions/internal/_queue_statistics.sql sha256:d4083c8e4bf7d4ffad010cf7b290f9206f2aa1284ccd7cb38f1bb39de8e28aa3
 -- Plans that avoid sequential scans at all costs are taken for expensive: compiling them would take longer
 -- than running them, hence jit off.
 create or replace function sb_internal._queue_statistics(caller name)
   returns table (queue_name text, queue_id integer, is_on boolean, ready_messages bigint, is_estimate boolean,
     blocked_groups bigint, oldest_ready_age interval, transmission_backlog bigint, consecutive_rollbacks integer,
-    last_empty_rowset_time timestamptz, last_activated_time timestamptz)
+    last_receive_time timestamptz, last_empty_rowset_time timestamptz, last_activated_time timestamptz)
   language plpgsql
   volatile
   parallel unsafe
@@ -5137,6 +5207,11 @@ begin
      where q.queue_id = any (visible)
      order by q.name
   loop
+    -- A receive notes when the next full search may be, a tenth of a second or more ahead.
+    last_receive_time := (
+      select least(sb_internal._now(), to_timestamp(c.looked::double precision / 1000 - 0.1))
+        from sb_internal._cell(queue_id, 'search') as c (looked)
+       where c.looked > 0);
     is_on := sb_internal._queue_is_on(queue_id);
     consecutive_rollbacks := sb_internal._poison_count(queue_id);
 
@@ -6031,7 +6106,7 @@ comment on function sb_internal._require_role(name) is
   'Error 42704 unless the role exists; public is no role here.';
 revoke all on function sb_internal._require_role(name) from public;
 -- sqlgen:end functions/internal/_require_role.sql
--- sqlgen:begin functions/internal/_require_run_as.sql sha256:9657169b213e5fc79caf7629e941c15ac6c05dc7aee05f7e1f40ecc14225f667
+-- sqlgen:begin functions/internal/_require_run_as.sql sha256:892dc6a74c37bb92ac526365f77246c58cf732a726cd8e0371082cca7bb49612
 create or replace function sb_internal._require_run_as(caller name, role name)
   returns void
   language plpgsql
@@ -6046,7 +6121,8 @@ begin
   end if;
   if not pg_has_role(_require_run_as.caller, _require_run_as.role, 'member') then
     perform sb_internal._raise('42501', array[_require_run_as.caller::text,
-      'let an activation procedure run as role ' || _require_run_as.role]);
+      'let an activation procedure run as role ' || _require_run_as.role],
+      format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller));
   end if;
 end
 $$;
@@ -6136,7 +6212,7 @@ comment on function sb_internal._route(text, text) is
   'Address of the route that a dialog to the service takes (R-299 to R-302), null when there is none. Expired routes do not count.';
 revoke all on function sb_internal._route(text, text) from public;
 -- sqlgen:end functions/internal/_route.sql
--- sqlgen:begin functions/internal/_route_changed.sql sha256:f630877abb07bfa583baf40567301bf1652ae5c5138d68846fbf2cf11dd565b3
+-- sqlgen:begin functions/internal/_route_changed.sql sha256:20a2465d991e5e45becf44d7f60eb52be8adf26288ef9cd068a03049273a9242
 create or replace function sb_internal._route_changed(event text, r sb_internal.route)
   returns void
   language plpgsql
@@ -6147,7 +6223,7 @@ create or replace function sb_internal._route_changed(event text, r sb_internal.
 as $$
 begin
   if r.address = 'LOCAL' then
-    perform sb_internal._deliver(null, r.remote_service_name);
+    perform sb_internal._deliver_now(null, r.remote_service_name);
   end if;
   perform sb_internal._announce(_route_changed.event, 'route', r.name);
 end
@@ -6734,7 +6810,7 @@ comment on function sb_internal._stop_messaging() is
   'Waits until no other transaction uses a messaging verb and keeps them waiting until this one ends, as ALTER DATABASE wants the database for itself (R-123). Reading goes on. After 5 s without a gap it waits in line, and may then be part of a deadlock.';
 revoke all on function sb_internal._stop_messaging() from public;
 -- sqlgen:end functions/internal/_stop_messaging.sql
--- sqlgen:begin functions/internal/_switch_broker.sql sha256:462231e9f4dc302da0f97aed7bfe86a23e92e5adf6f5d2e3e9ccad65aaf5a7f7
+-- sqlgen:begin functions/internal/_switch_broker.sql sha256:dd355cd8b858b699a0b0f59b64c3391cfb106ebf7fe64e9808093203d875a451
 create or replace function sb_internal._switch_broker(caller name, is_enabled boolean)
   returns void
   language plpgsql
@@ -6751,7 +6827,7 @@ begin
      set is_broker_enabled = _switch_broker.is_enabled
    where b.singleton;
   if _switch_broker.is_enabled then
-    perform sb_internal._deliver(null, null);
+    perform sb_internal._deliver_now(null, null);
   end if;
   perform sb_internal._announce(case when _switch_broker.is_enabled then 'broker_enabled' else 'broker_disabled' end,
     'database', current_database());
@@ -9618,7 +9694,7 @@ select q.name as queue_name,
 comment on view sb.queue_messages is
   'Every queue''s messages, without taking them or any lock, of queues that the reader may receive from. status: 1 ready, 0 received and retained, 3 retained copy of a message sent. A timer or lifetime that is due shows as the message it is, queuing_order 0.';
 -- sqlgen:end views/queue_messages.sql
--- sqlgen:begin views/queue_statistics.sql sha256:2b47ab72df26bd3fea14fb8cc60b6bd2bfffbccf5cec38e8547129ac999d8928
+-- sqlgen:begin views/queue_statistics.sql sha256:441eb48d69e1f58833882e8b3453a20802efb12121bd1ed5064573c3239e8da3
 create or replace view sb.queue_statistics
   with (security_barrier = true)
 as
@@ -9631,11 +9707,12 @@ select s.queue_name,
        s.oldest_ready_age,
        s.transmission_backlog,
        s.consecutive_rollbacks,
+       s.last_receive_time,
        s.last_empty_rowset_time,
        s.last_activated_time
   from sb_internal._queue_statistics(current_user) as s;
 comment on view sb.queue_statistics is
-  'One row for each queue that the reader may receive from, cheap enough to read every second. ready_messages is exact below 10,000 and an estimate of the planner from there on (is_estimate), locked groups included; blocked_groups are those kept back after a failure; transmission_backlog counts what waits for services of the queue, up to 10,000; consecutive_rollbacks nears poison_message_threshold.';
+  'One row for each queue that the reader may receive from, cheap enough to read every second. ready_messages is exact below 10,000 and an estimate of the planner from there on (is_estimate), locked groups included; blocked_groups are those kept back after a failure; transmission_backlog counts what waits for services of the queue, up to 10,000; consecutive_rollbacks nears poison_message_threshold; last_receive_time is when somebody last looked for messages, within a second or so.';
 -- sqlgen:end views/queue_statistics.sql
 -- sqlgen:begin views/routes.sql sha256:beeb08b12e17fdd24f7960467f7ffeb2cdb24cd9bca5692af2062bf260ea50cc
 create or replace view sb.routes

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"net"
-	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -31,12 +29,9 @@ const (
 
 // Config is everything that can be set. Its fields and sbactivator.example.yaml say what they mean.
 type Config struct {
-	Database   DatabaseConfig    `mapstructure:"database"`
-	Log        LogConfig         `mapstructure:"log"`
-	HTTP       HTTPConfig        `mapstructure:"http"`
-	Activation ActivationConfig  `mapstructure:"activation"`
-	Servers    map[string]string `mapstructure:"-"` // libpq URLs by the name that routes use; case matters
-	Handlers   []HandlerConfig   `mapstructure:"-"`
+	Database   DatabaseConfig   `mapstructure:"database"`
+	Log        LogConfig        `mapstructure:"log"`
+	Activation ActivationConfig `mapstructure:"activation"`
 }
 
 // DatabaseConfig says where sb lives.
@@ -52,11 +47,6 @@ type LogConfig struct {
 	Format string     `mapstructure:"format"` // text or json
 }
 
-// HTTPConfig is for /healthz, /readyz and /metrics.
-type HTTPConfig struct {
-	Listen string `mapstructure:"listen"` // host:port, empty = off
-}
-
 // ActivationConfig holds the activator's times.
 type ActivationConfig struct {
 	PollInterval    time.Duration `mapstructure:"poll_interval"`    // looks this often even when no notification comes
@@ -65,40 +55,18 @@ type ActivationConfig struct {
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"` // for running handlers after SIGTERM
 }
 
-// HandlerConfig attaches a program or an address to a queue.
-type HandlerConfig struct {
-	Queue           string   `yaml:"queue"`
-	Type            string   `yaml:"type"`              // exec, http or program
-	Command         []string `yaml:"command"`           // exec and program
-	URL             string   `yaml:"url"`               // http
-	Batch           int      `yaml:"batch"`             // messages per call at most
-	MaxQueueReaders int      `yaml:"max_queue_readers"` // over all activators
-	AutoEnd         bool     `yaml:"auto_end"`          // end what EndDialog and Error leave open; not for program
-}
-
-// UnmarshalYAML fills in the defaults of one handler.
-func (h *HandlerConfig) UnmarshalYAML(node *yaml.Node) error {
-	type plain HandlerConfig
-	*h = HandlerConfig{Batch: 10, MaxQueueReaders: 1, AutoEnd: true}
-	return node.Decode((*plain)(h))
-}
-
-// defaults has every scalar key. Its environment name is SBACTIVATOR_ and the key in capitals with _ for the dot.
+// defaults has every key. Its environment name is SBACTIVATOR_ and the key in capitals with _ for the dot.
 var defaults = map[string]any{
 	"database.url":                "",
 	"database.pool_size":          0,
 	"database.startup_timeout":    60 * time.Second,
 	"log.level":                   "info",
 	"log.format":                  "text",
-	"http.listen":                 "127.0.0.1:8421",
 	"activation.poll_interval":    5 * time.Second,
 	"activation.idle_timeout":     5 * time.Second,
 	"activation.handler_timeout":  30 * time.Second,
 	"activation.shutdown_timeout": 30 * time.Second,
 }
-
-// listKeys are the keys that are not scalar; in the environment they are YAML or JSON text.
-var listKeys = []string{"servers", "handlers"}
 
 func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -133,7 +101,7 @@ func loadConfig(cmd *cobra.Command) (Config, error) {
 		return Config{}, err
 	}
 	v := viper.New()
-	v.AllowEmptyEnv(true) // An empty SBACTIVATOR_HTTP_LISTEN switches it off.
+	v.AllowEmptyEnv(true) // An empty SBACTIVATOR_DATABASE_URL means the PG* variables.
 	for key, value := range defaults {
 		v.SetDefault(key, value)
 		if err := v.BindEnv(key, envName(key)); err != nil {
@@ -149,10 +117,6 @@ func loadConfig(cmd *cobra.Command) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	var config Config
-	if err := config.readLists(content, file); err != nil {
-		return Config{}, err
-	}
 	tree, err := parseTree(content, file)
 	if err != nil {
 		return Config{}, err
@@ -160,6 +124,7 @@ func loadConfig(cmd *cobra.Command) (Config, error) {
 	if err := v.MergeConfigMap(tree); err != nil {
 		return Config{}, configErrorf("%s: %w", file, err)
 	}
+	var config Config
 	err = v.Unmarshal(&config, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
 		durationHook, mapstructure.TextUnmarshallerHookFunc())))
 	if err != nil {
@@ -187,17 +152,13 @@ func readConfigFile(cmd *cobra.Command) (content []byte, file string, err error)
 	return content, file, nil
 }
 
-// parseTree returns the scalar settings of the file and refuses keys it does not know.
+// parseTree returns the settings of the file and refuses keys it does not know.
 func parseTree(content []byte, file string) (map[string]any, error) {
 	var tree map[string]any
 	if err := yaml.Unmarshal(content, &tree); err != nil {
 		return nil, configErrorf("%s: not a YAML map of settings: %w", file, hideValues(err))
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
-		if slices.Contains(listKeys, name) {
-			delete(tree, name)
-			continue
-		}
 		section, isMap := tree[name].(map[string]any)
 		switch {
 		case !isSection(name):
@@ -229,61 +190,6 @@ func isSection(name string) bool {
 	return false
 }
 
-// readLists reads what viper would spoil: it folds the case of all map keys, and server names are keys.
-func (c *Config) readLists(content []byte, file string) error {
-	var lists struct {
-		Servers  yaml.Node `yaml:"servers"`
-		Handlers yaml.Node `yaml:"handlers"`
-	}
-	// A file that is no map at all is reported by parseTree, with the reason.
-	_ = yaml.Unmarshal(content, &lists)
-	for key, node := range map[string]*yaml.Node{"servers": &lists.Servers, "handlers": &lists.Handlers} {
-		from := file + ": " + key
-		if text, set := os.LookupEnv(envName(key)); set {
-			from = envName(key)
-			*node = yaml.Node{}
-			if err := yaml.Unmarshal([]byte(text), node); err != nil {
-				return configErrorf("%s: neither YAML nor JSON: %w", from, hideValues(err))
-			}
-			if len(node.Content) == 1 { // of the document
-				*node = *node.Content[0]
-			}
-		}
-		if node.IsZero() {
-			continue
-		}
-		var err error
-		if key == "servers" {
-			err = node.Decode(&c.Servers)
-		} else {
-			if err := checkHandlerKeys(node, from); err != nil {
-				return err
-			}
-			err = node.Decode(&c.Handlers)
-		}
-		if err != nil {
-			return configErrorf("%s: %w", from, hideValues(err))
-		}
-	}
-	return nil
-}
-
-// checkHandlerKeys refuses unknown keys; yaml's own check would not name the nearest.
-func checkHandlerKeys(node *yaml.Node, from string) error {
-	var known []string
-	for field := range reflect.TypeFor[HandlerConfig]().Fields() {
-		known = append(known, field.Tag.Get("yaml"))
-	}
-	for _, item := range node.Content {
-		for i := 0; item.Kind == yaml.MappingNode && i < len(item.Content); i += 2 {
-			if key := item.Content[i].Value; !slices.Contains(known, key) {
-				return configErrorf("%s: line %d: unknown key %q, the nearest is %q", from, item.Content[i].Line, key, nearest(key, known))
-			}
-		}
-	}
-	return nil
-}
-
 // hideValues keeps only where a YAML error is and what kind: its text quotes values, and those may be URLs.
 func hideValues(err error) error {
 	var typeErr *yaml.TypeError
@@ -295,15 +201,14 @@ func hideValues(err error) error {
 }
 
 func unknownKey(file, key string) error {
-	known := slices.Concat(slices.Collect(maps.Keys(defaults)), listKeys)
-	return configErrorf("%s: unknown key %q, the nearest is %q", file, key, nearest(key, known))
+	return configErrorf("%s: unknown key %q, the nearest is %q", file, key, nearest(key, slices.Collect(maps.Keys(defaults))))
 }
 
 // checkEnv finds misspelt variables. Far-off names with our prefix are left alone: Kubernetes makes
 // some for a service that is called sbactivator.
 func checkEnv(environ []string) error {
 	known := []string{envName("config")}
-	for _, key := range slices.Concat(slices.Collect(maps.Keys(defaults)), listKeys) {
+	for key := range defaults {
 		known = append(known, envName(key))
 	}
 	for _, pair := range environ {
@@ -334,21 +239,11 @@ func (c Config) validate() error {
 	if _, err := migrate.ParseURL(c.Database.URL); err != nil {
 		return configErrorf("%w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		if _, err := migrate.ParseURL(c.Servers[name]); err != nil {
-			return configErrorf("servers.%s: %w", name, err)
-		}
-	}
 	if c.Database.PoolSize < 0 {
 		return configErrorf("database.pool_size: must not be negative")
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		return configErrorf("log.format: %q is neither text nor json", c.Log.Format)
-	}
-	if c.HTTP.Listen != "" {
-		if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {
-			return configErrorf("http.listen: %w", err)
-		}
 	}
 	for key, value := range map[string]time.Duration{
 		"activation.poll_interval":   c.Activation.PollInterval,
@@ -366,47 +261,6 @@ func (c Config) validate() error {
 		if value < 0 {
 			return configErrorf("%s: must not be negative", key)
 		}
-	}
-	queues := map[string]bool{}
-	for i, h := range c.Handlers {
-		if err := h.validate(); err != nil {
-			return configErrorf("handlers[%d]: %w", i, err)
-		}
-		if queues[h.Queue] {
-			return configErrorf("handlers[%d]: queue %q has a handler already", i, h.Queue)
-		}
-		queues[h.Queue] = true
-	}
-	return nil
-}
-
-func (h HandlerConfig) validate() error {
-	switch {
-	case h.Queue == "":
-		return errors.New("queue is missing")
-	case h.Batch < 1:
-		return errors.New("batch must be at least 1")
-	case h.MaxQueueReaders < 1 || h.MaxQueueReaders > 32767:
-		return errors.New("max_queue_readers must be between 1 and 32767")
-	}
-	switch h.Type {
-	case "exec", "program":
-		if len(h.Command) == 0 || h.Command[0] == "" {
-			return fmt.Errorf("type %s needs a command", h.Type)
-		}
-		if h.URL != "" {
-			return fmt.Errorf("type %s takes no url", h.Type)
-		}
-	case "http":
-		u, err := url.Parse(h.URL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return errors.New("type http needs a url that begins with http:// or https://")
-		}
-		if h.Command != nil {
-			return errors.New("type http takes no command")
-		}
-	default:
-		return fmt.Errorf("type %q is none of exec, http, program", h.Type)
 	}
 	return nil
 }

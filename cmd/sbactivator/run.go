@@ -35,9 +35,6 @@ activation.shutdown_timeout, and rolls back the rest; a second one ends the proc
 }
 
 func runActivator(cmd *cobra.Command, config Config) error {
-	if len(config.Handlers) > 0 {
-		return configErrorf("handlers: this version runs activation procedures and, in programs of their own, Go handlers")
-	}
 	a, err := activator.New(activatorConfig(config, newLogger(cmd, config.Log)))
 	if err != nil {
 		return &configError{err}

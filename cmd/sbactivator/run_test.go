@@ -239,9 +239,9 @@ func TestRunCannotStart(t *testing.T) {
 		},
 		"no rights": {[]string{"--database-url", db.URLAs(stranger)}, "permission denied"},
 		"no sb":     {[]string{"--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
-		"handlers": {
-			[]string{"--config", file("b.yaml", "handlers: [{ queue: q, type: exec, command: [x] }]"), "--database-url", db.URL()},
-			"handlers",
+		"unknown key": {
+			[]string{"--config", file("b.yaml", "handlers: [{ queue: q }]"), "--database-url", db.URL()},
+			`unknown key "handlers"`,
 		},
 	} {
 		code, stdout, stderr := execute(t, append([]string{"run", "--log-level", "error"}, test.args...)...)

@@ -17,7 +17,7 @@ const (
 	// binEnv names the environment variable whose directory wins over the search.
 	binEnv = "SBROKER_PG_BIN"
 	// minMajor is the oldest version the broker runs on.
-	minMajor = 15
+	minMajor = 14
 )
 
 // sources are the places a server may come from. Tests narrow them.

@@ -233,7 +233,7 @@ func TestCandidates(t *testing.T) {
 	if want := []string{"18", "17", "16", "15", "9.6"}; !slices.Equal(order, want) {
 		t.Errorf("order %v, want %v", order, want)
 	}
-	for major, want := range map[int]string{0: "17", 16: "16", 14: ""} {
+	for major, want := range map[int]string{0: "17", 16: "16", 13: ""} {
 		if want != "" {
 			want = filepath.Join(root, want, "bin")
 		}

@@ -410,6 +410,22 @@ begin;
 set local client_min_messages = warning;
 -- Waits for a running "sbactivator migrate".
 do $$ begin perform pg_catalog.pg_advisory_xact_lock(` + migrateLock + `); end $$;
+-- A statement of its own, for what the holder of the lock has committed is seen by the next one only.
+do $$
+declare
+  installed text;
+begin
+  if pg_catalog.to_regnamespace('sb') is null then
+    return;
+  end if;
+  begin
+    execute 'select pg_catalog.max(m.version) from sb_internal.meta as m' into installed;
+  exception when insufficient_privilege or undefined_table or invalid_schema_name then
+    null; -- the schema is somebody else's
+  end;
+  raise exception using errcode = 'duplicate_schema', message = pg_catalog.concat_ws(', ',
+    'sb is already installed', 'version ' || installed) || '; upgrade with sbactivator migrate up';
+end $$;
 create schema if not exists sb_internal;
 create table sb_internal.schema_migrations (version bigint not null primary key, dirty boolean not null);
 `)

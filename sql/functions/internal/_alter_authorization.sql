@@ -27,7 +27,8 @@ begin
   perform sb_internal._require_role(_alter_authorization.new_owner);
   if not pg_has_role(_alter_authorization.caller, _alter_authorization.new_owner, 'member') then
     perform sb_internal._raise('42501', array[_alter_authorization.caller::text,
-      'give objects to role ' || _alter_authorization.new_owner]);
+      'give objects to role ' || _alter_authorization.new_owner],
+      format('cure=grant %I to %I', _alter_authorization.new_owner, _alter_authorization.caller));
   end if;
 
   case what

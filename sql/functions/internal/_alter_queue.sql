@@ -66,7 +66,7 @@ begin
    where q.queue_id = object.id;
   if _alter_queue.enabled then
     perform sb_internal._poison_reset(object.id);
-    perform sb_internal._deliver(object.id, null);
+    perform sb_internal._deliver_now(object.id, null);
     perform sb_internal._look_again(object.id);
   end if;
   -- Not only for those who announced that they wait: whoever listens has to look again.

@@ -32,7 +32,7 @@ begin
       on conflict on constraint service_name_key do nothing
   returning service_id into id;
   perform sb_internal._accept_contracts(_create_service.caller, id, _create_service.contracts);
-  perform sb_internal._deliver(null, _create_service.name);
+  perform sb_internal._deliver_now(null, _create_service.name);
   perform sb_internal._announce('service_created', 'service', _create_service.name);
 end
 $$;

@@ -94,6 +94,7 @@ begin
     values (e.conversation_handle, case when body is null then coalesce(last_sequence + 1, 0) else -1 end,
       case when body is null then 2 else 1 end, sb_internal._now(), e.far_service, body);
     perform sb_internal._forget(e, true);
+    e.state := 'DO';
     perform sb_internal._parked(e, false);
     return;
   end if;

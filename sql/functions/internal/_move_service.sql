@@ -11,7 +11,12 @@ declare
 begin
   -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
   -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
-  lock table sb_internal.message in access exclusive mode;
+  if not sb_internal._lock_table('message', 'access exclusive', '10 s') then
+    perform sb_internal._raise('S3716', array['service ' || s.name, 'transactions that have touched messages'],
+      'retry=when no receive waits and no handler runs')
+       from sb_internal.service as s
+      where s.service_id = _move_service.service_id;
+  end if;
   perform sb_internal._raise('S9617', array[q.name])
      from sb_internal.queue as q
     where q.queue_id in (_move_service.from_queue_id, _move_service.to_queue_id)
@@ -54,5 +59,5 @@ begin
 end
 $$;
 comment on function sb_internal._move_service(integer, integer, integer) is
-  'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages.';
+  'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages, waiting receives included, at most 10 s and never in the way of others for more than a fifth of a second; then S3716.';
 revoke all on function sb_internal._move_service(integer, integer, integer) from public;

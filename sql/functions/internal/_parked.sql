@@ -1,4 +1,4 @@
-create or replace function sb_internal._parked(e sb_internal.endpoint, try_now boolean)
+create or replace function sb_internal._parked(e sb_internal.endpoint, is_waiting boolean)
   returns void
   language plpgsql
   volatile
@@ -7,18 +7,19 @@ create or replace function sb_internal._parked(e sb_internal.endpoint, try_now b
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if _parked.try_now then
-    perform sb_internal._deliver_conversation(e);
-  else
+  if not _parked.is_waiting then
     update sb_internal.send_counter as c
        set is_waiting = true
      where c.conversation_handle = e.conversation_handle;
   end if;
-  -- A queue may be switched on between our look at it and our commit, its switch not seeing our row:
-  -- so whoever parks a row tells the activator.
+  -- The way may have been opened between our look at it and our insert, which waited for that
+  -- (_deliver_now): so look again. And tell the activator, for the cases that escape both.
+  if sb_internal._undeliverable(e.far_service, e.far_broker_instance) is null then
+    perform sb_internal._deliver_conversation(e);
+  end if;
   perform pg_notify('sb_events', json_build_object('event', 'transmission_waiting')::text);
 end
 $$;
 comment on function sb_internal._parked(sb_internal.endpoint, boolean) is
-  'After a row was put into the transmission queue: marks the conversation, or moves it on if it may already, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
+  'After a row was put into the transmission queue: marks the conversation (is_waiting: it is already), moves it on if it may, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
 revoke all on function sb_internal._parked(sb_internal.endpoint, boolean) from public;

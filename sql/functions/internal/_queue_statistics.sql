@@ -3,7 +3,7 @@
 create or replace function sb_internal._queue_statistics(caller name)
   returns table (queue_name text, queue_id integer, is_on boolean, ready_messages bigint, is_estimate boolean,
     blocked_groups bigint, oldest_ready_age interval, transmission_backlog bigint, consecutive_rollbacks integer,
-    last_empty_rowset_time timestamptz, last_activated_time timestamptz)
+    last_receive_time timestamptz, last_empty_rowset_time timestamptz, last_activated_time timestamptz)
   language plpgsql
   volatile
   parallel unsafe
@@ -27,6 +27,11 @@ begin
      where q.queue_id = any (visible)
      order by q.name
   loop
+    -- A receive notes when the next full search may be, a tenth of a second or more ahead.
+    last_receive_time := (
+      select least(sb_internal._now(), to_timestamp(c.looked::double precision / 1000 - 0.1))
+        from sb_internal._cell(queue_id, 'search') as c (looked)
+       where c.looked > 0);
     is_on := sb_internal._queue_is_on(queue_id);
     consecutive_rollbacks := sb_internal._poison_count(queue_id);
 

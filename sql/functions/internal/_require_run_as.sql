@@ -12,7 +12,8 @@ begin
   end if;
   if not pg_has_role(_require_run_as.caller, _require_run_as.role, 'member') then
     perform sb_internal._raise('42501', array[_require_run_as.caller::text,
-      'let an activation procedure run as role ' || _require_run_as.role]);
+      'let an activation procedure run as role ' || _require_run_as.role],
+      format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller));
   end if;
 end
 $$;

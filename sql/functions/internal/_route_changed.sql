@@ -8,7 +8,7 @@ create or replace function sb_internal._route_changed(event text, r sb_internal.
 as $$
 begin
   if r.address = 'LOCAL' then
-    perform sb_internal._deliver(null, r.remote_service_name);
+    perform sb_internal._deliver_now(null, r.remote_service_name);
   end if;
   perform sb_internal._announce(_route_changed.event, 'route', r.name);
 end

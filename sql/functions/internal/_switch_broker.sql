@@ -14,7 +14,7 @@ begin
      set is_broker_enabled = _switch_broker.is_enabled
    where b.singleton;
   if _switch_broker.is_enabled then
-    perform sb_internal._deliver(null, null);
+    perform sb_internal._deliver_now(null, null);
   end if;
   perform sb_internal._announce(case when _switch_broker.is_enabled then 'broker_enabled' else 'broker_disabled' end,
     'database', current_database());
