@@ -145,7 +145,6 @@ func (a *Activator) Run(ctx context.Context) error {
 	}
 	a.log.Info("activator started", "name", a.cfg.Name)
 	<-ctx.Done()
-	a.log.Info(fmt.Sprintf("stopping, waiting for %d readers", a.readerCount()), "name", a.cfg.Name)
 	err := a.drain(abort)
 	loops.Wait()
 	for _, m := range a.allMonitors() {
@@ -166,6 +165,7 @@ func (a *Activator) drain(abort context.CancelFunc) error {
 	for _, m := range a.allMonitors() {
 		m.flagState() // whoever was starting a reader under the mutex has done so
 	}
+	a.log.Info(fmt.Sprintf("stopping, waiting for %d readers", a.readerCount()), "name", a.cfg.Name)
 	done := make(chan struct{})
 	go func() {
 		a.readers.Wait()
@@ -205,6 +205,16 @@ func (a *Activator) farewell(ctx context.Context) {
 
 // mayStart reports whether readers may start, and go on.
 func (a *Activator) mayStart() bool { return a.starting.Err() == nil }
+
+// readerCount returns how many readers run.
+func (a *Activator) readerCount() (n int) {
+	for _, m := range a.allMonitors() {
+		m.mu.Lock()
+		n += len(m.running)
+		m.mu.Unlock()
+	}
+	return n
+}
 
 // monitor returns the monitor of a queue, nil when there is none.
 func (a *Activator) monitor(id int32) *monitor {

@@ -1917,7 +1917,7 @@ comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
   'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
 revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_deliver_conversation.sql
--- sqlgen:begin functions/internal/_deliver_now.sql sha256:40793b4e42044d2ee48a001a543a32f23322ceac427fffa5cda0c78385b5580a
+-- sqlgen:begin functions/internal/_deliver_now.sql sha256:2d424e8c20f3f5fc2d9f97ecb3f93eca37e788b6e9974a670708f27371955fc6
 create or replace function sb_internal._deliver_now(queue_id integer, service_name text)
   returns void
   language plpgsql
@@ -1932,7 +1932,7 @@ begin
   -- and a later one does not see this transaction before it commits. The lock waits for the former, and makes
   -- the latter wait and look again (_parked). Somebody who keeps his transaction open is waited for 5 s;
   -- his row is left to the activator or to sb.deliver.
-  if sb_internal._lock_table('transmission', 'share row exclusive', '5 s') then
+  if sb_internal._lock_table('sb_internal.transmission', '5 s') then
     perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
   end if;
 end
@@ -1994,7 +1994,10 @@ comment on function sb_internal._drop_broker_priority(name, text, boolean) is
   'DROP BROKER PRIORITY behind sb.drop_broker_priority.';
 revoke all on function sb_internal._drop_broker_priority(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_broker_priority.sql
--- sqlgen:begin functions/internal/_drop_contract.sql sha256:126d70597be08f22e0b94081a6c132cd5f30b16d4daa53420e063d17d2b3f000
+-- sqlgen:begin functions/internal/_drop_contract.sql sha256:985118e3a5d1be80d2d553fe5773746f4343fda64fcc76a5fd4467dd6526ff15
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
 create or replace function sb_internal._drop_contract(caller name, name text, if_exists boolean)
   returns void
   language plpgsql
@@ -2002,6 +2005,10 @@ create or replace function sb_internal._drop_contract(caller name, name text, if
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   object record;
@@ -2218,7 +2225,10 @@ comment on function sb_internal._drop_route(name, text, boolean) is
   'DROP ROUTE behind sb.drop_route.';
 revoke all on function sb_internal._drop_route(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_route.sql
--- sqlgen:begin functions/internal/_drop_service.sql sha256:c89569bd554a9089fd0c1cbe06e40b86d8752a4c2d3f736973769d2367f5bfb6
+-- sqlgen:begin functions/internal/_drop_service.sql sha256:e05c114a6af3d093e2bc5d213ec854e37e3bd120392d5f9e8ecf2469e840825e
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
 create or replace function sb_internal._drop_service(caller name, name text, if_exists boolean)
   returns void
   language plpgsql
@@ -2226,6 +2236,10 @@ create or replace function sb_internal._drop_service(caller name, name text, if_
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   object record;
@@ -2558,7 +2572,10 @@ comment on function sb_internal._error_body(text, integer, text) is
   'The body of an Error message: XML in UTF-8, Code then Description. Characters that XML cannot hold become U+FFFD.';
 revoke all on function sb_internal._error_body(text, integer, text) from public;
 -- sqlgen:end functions/internal/_error_body.sql
--- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:f1548fb6c2981b246a3d7afa8bc1af90c4873630295761095a547361da5f462e
+-- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:fe57d14d1cb0f5680402e93a369b0e04ab1ad6dbe25e005d2414ada85128d79c
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
 create or replace function sb_internal._error_broker_conversations(caller name)
   returns void
   language plpgsql
@@ -2566,6 +2583,10 @@ create or replace function sb_internal._error_broker_conversations(caller name)
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 begin
   perform sb_internal._require_admin(_error_broker_conversations.caller, 'end all conversations with an error');
@@ -3876,14 +3897,10 @@ comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval,
   'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Errors: S8426, S8436 also for those of another queue.';
 revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;
 -- sqlgen:end functions/internal/_lock_named_group.sql
--- sqlgen:begin functions/internal/_lock_table.sql sha256:9f1eac949bd00116914b3c0d6c6b24e89f980c516ff8823ab146ed7426ee09d4
+-- sqlgen:begin functions/internal/_lock_table.sql sha256:6138eb3fe64b8745ca89c2a4956c1c5d66ddebd3f77b7a15d29c999919eee865
 -- Whoever waits for a table lock makes all who come after wait too: so for a fifth of a second at a time
 -- (less than deadlock_timeout, so never as the victim of a deadlock), and not for ever.
-create or replace function sb_internal._lock_table(
-  target text,
-  mode text,
-  patience interval
-)
+create or replace function sb_internal._lock_table(target regclass, patience interval)
   returns boolean
   language plpgsql
   volatile
@@ -3895,24 +3912,26 @@ as $$
 declare
   give_up_at timestamptz := clock_timestamp() + _lock_table.patience;
 begin
-  loop
+  while clock_timestamp() < give_up_at loop
     begin
-      execute format('lock table sb_internal.%I in %s mode', _lock_table.target, _lock_table.mode);
+      if _lock_table.target = 'sb_internal.message'::regclass then
+        lock table sb_internal.message in access exclusive mode;
+      else
+        lock table sb_internal.transmission in share row exclusive mode;
+      end if;
       return true;
     exception
       when lock_not_available then
         null;
     end;
-    if clock_timestamp() >= give_up_at then
-      return false;
-    end if;
     perform pg_sleep(random() * 0.1);
   end loop;
+  return false;
 end
 $$;
-comment on function sb_internal._lock_table(text, text, interval) is
-  'Locks a table of sb_internal to the end of the transaction; false when it could not be had within patience.';
-revoke all on function sb_internal._lock_table(text, text, interval) from public;
+comment on function sb_internal._lock_table(regclass, interval) is
+  'Locks message (access exclusive) or transmission (share row exclusive) to the end of the transaction; false when it could not be had within patience.';
+revoke all on function sb_internal._lock_table(regclass, interval) from public;
 -- sqlgen:end functions/internal/_lock_table.sql
 -- sqlgen:begin functions/internal/_look_again.sql sha256:ca1490613e3e19080c79c985b73e051ddeea227c503059c43ab806e1fac4012c
 create or replace function sb_internal._look_again(queue_id integer)
@@ -4335,7 +4354,7 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
--- sqlgen:begin functions/internal/_move_service.sql sha256:373f0a62fd711bd0f00c57003a2ccd255a5b9a8b16d77238c241a531c1342fed
+-- sqlgen:begin functions/internal/_move_service.sql sha256:f51e76e2fe74233fe7f012fd4ffd9708d253dfb556622dced3685e062b681e0a
 create or replace function sb_internal._move_service(service_id integer, from_queue_id integer, to_queue_id integer)
   returns void
   language plpgsql
@@ -4349,7 +4368,7 @@ declare
 begin
   -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
   -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
-  if not sb_internal._lock_table('message', 'access exclusive', '10 s') then
+  if not sb_internal._lock_table('sb_internal.message', '10 s') then
     perform sb_internal._raise('S3716', array['service ' || s.name, 'transactions that have touched messages'],
       'retry=when no receive waits and no handler runs')
        from sb_internal.service as s
@@ -4522,7 +4541,7 @@ comment on function sb_internal._next_catalog_ids() is
   'Puts the id sequences of the catalog behind every id in use, after a restore of data alone.';
 revoke all on function sb_internal._next_catalog_ids() from public;
 -- sqlgen:end functions/internal/_next_catalog_ids.sql
--- sqlgen:begin functions/internal/_next_group.sql sha256:b8ef96851d9c8bb09ebfa459f7023a6f8bf0e0e65d419205881588336b8043d9
+-- sqlgen:begin functions/internal/_next_group.sql sha256:d71014e7658edda90ba1680101efe7a99eeb7ee60073021e7620aabd2a5f2bef
 create or replace function sb_internal._next_group(
   queue_id integer,
   priority_levels smallint[],
@@ -4557,6 +4576,10 @@ begin
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
         ((started + least(10, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started)))) * 1000)::bigint);
+      -- Raised meanwhile: the time must stay in the past (see _poison_record).
+      if sb_internal._cell(_next_group.queue_id, 'poison_alarm') = 1 then
+        perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass, 0);
+      end if;
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 
@@ -4762,7 +4785,7 @@ comment on function sb_internal._parked(sb_internal.endpoint, boolean) is
   'After a row was put into the transmission queue: marks the conversation (is_waiting: it is already), moves it on if it may, and tells the activator, so that no row is stranded. The caller holds the counter lock.';
 revoke all on function sb_internal._parked(sb_internal.endpoint, boolean) from public;
 -- sqlgen:end functions/internal/_parked.sql
--- sqlgen:begin functions/internal/_poison_count.sql sha256:ae2b5e3eec7cdf71c87fce54110769bee3e0d8136dc101400cea0396f3a9070a
+-- sqlgen:begin functions/internal/_poison_count.sql sha256:e4b44e24213dc0ffa470b2d4db874266bc6d95d4e745a0b9dde71fe0a1e3d62b
 -- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
 -- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
 create or replace function sb_internal._poison_count(queue_id integer, with_running boolean default false)
@@ -4789,16 +4812,19 @@ begin
     entry := sb_internal._cell(_poison_count.queue_id, 'poison_' || ((position - age) & 15));
     exit when entry is null or entry = 0;
 
-    -- The low half of the entry is the low half of a transaction id below the horizon. An id from
-    -- another cluster may seem to lie ahead; asking for its status would raise.
+    -- The entry has the low half of a transaction id, and what it means is the id nearest to the horizon. Those
+    -- still running may lie beyond it. So may an id from another cluster, asking for whose status raises.
     horizon := coalesce(horizon, pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
-    receiver := (horizon & ~4294967295) | (entry & 4294967295);
-    if receiver >= horizon then
-      receiver := receiver - 4294967296;
-    end if;
+    receiver := horizon + ((entry - horizon + 2147483648) & 4294967295) - 2147483648;
     exit when receiver < 3;
+    begin
+      status := pg_xact_status(receiver::text::xid8);
+    exception
+      when invalid_parameter_value then
+        perform sb_internal._poison_reset(_poison_count.queue_id);
+        return 0;
+    end;
 
-    status := pg_xact_status(receiver::text::xid8);
     exit when status = 'committed';
     continue when receiver = any (counted)
       or status is distinct from 'aborted' and not (status = 'in progress' and _poison_count.with_running);
@@ -4879,7 +4905,7 @@ comment on function sb_internal._poison_limit_reached(integer) is
   'Whether so many receives in a row were rolled back that the queue is off.';
 revoke all on function sb_internal._poison_limit_reached(integer) from public;
 -- sqlgen:end functions/internal/_poison_limit_reached.sql
--- sqlgen:begin functions/internal/_poison_record.sql sha256:60f56c45d6ebd91d38fc31bfb733eb46719659b218b3521ceaeca950b4f6911c
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:7d4e8ae9dda92515d08c4f70192b2bf314a574202129c71ced435105d5dd38da
 create or replace function sb_internal._poison_record(queue_id integer)
   returns void
   language plpgsql
@@ -4895,10 +4921,11 @@ declare
   alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
   previous bigint := 0::bigint;
   rollbacks integer := 0;
-  threshold integer;
+  is_usual boolean;
+  is_close boolean;
 begin
   if position is not null then
-    previous := pg_sequence_last_value((cell || (position & 15))::regclass) & 4294967295;
+    previous := coalesce(pg_sequence_last_value((cell || (position & 15))::regclass), 0) & 4294967295;
     if previous = own & 4294967295 then
       return;
     end if;
@@ -4908,21 +4935,28 @@ begin
     end if;
   end if;
   -- Mostly the one before has committed and nothing is the matter.
-  if alarm or previous < 3 or pg_xact_status(previous::text::xid8) is distinct from 'committed' then
-    select b.poison_message_threshold
-      into threshold
-      from sb_internal.broker as b
-     where b.singleton;
-    rollbacks := sb_internal._poison_count(_poison_record.queue_id, true);
-    if alarm <> (rollbacks + 1 >= threshold) then
-      perform setval((cell || 'alarm')::regclass, (rollbacks + 1 >= threshold)::integer);
-      -- From now on no receive may take the short way, which does not look at the alarm.
-      perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_search')::regclass, 0);
-    end if;
+  is_usual := not alarm and previous >= 3 and coalesce(pg_xact_status(previous::text::xid8) = 'committed', false);
+  if not is_usual then
     rollbacks := sb_internal._poison_count(_poison_record.queue_id);
   end if;
   position := nextval((cell || 'position')::regclass);
   perform setval((cell || (position & 15))::regclass, (rollbacks::bigint << 32) | (own & 4294967295));
+  if is_usual then
+    return;
+  end if;
+
+  -- This one counts, too, if it rolls back. It is written down first: of several at the same time, the last
+  -- one sees the others.
+  select sb_internal._poison_count(_poison_record.queue_id, true) >= b.poison_message_threshold
+    into is_close
+    from sb_internal.broker as b
+   where b.singleton;
+  alarm := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
+  if alarm <> is_close then
+    perform setval((cell || 'alarm')::regclass, is_close::integer);
+    -- From now on no receive may take the short way, which does not look at the alarm.
+    perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_search')::regclass, 0);
+  end if;
 end
 $$;
 comment on function sb_internal._poison_record(integer) is
@@ -6656,7 +6690,7 @@ comment on function sb_internal._set_activation(name, integer, text, integer, bo
   'Activation settings of a queue; null leaves one as it is.';
 revoke all on function sb_internal._set_activation(name, integer, text, integer, boolean, name) from public;
 -- sqlgen:end functions/internal/_set_activation.sql
--- sqlgen:begin functions/internal/_set_option.sql sha256:1331e3ca94de81e733a8f675cd595c9f7bad4d24579c090f0fcabb6aaf57da11
+-- sqlgen:begin functions/internal/_set_option.sql sha256:5f6db14f17bbb6f87426c3835efb1d0213cb4812d3ab3a79e4b5f270d0456e8f
 create or replace function sb_internal._set_option(caller name, name text, value text)
   returns void
   language plpgsql
@@ -6687,7 +6721,8 @@ begin
        set poison_message_threshold = _set_option.value::integer
      where b.singleton;
     -- Who is one rollback away from the limit has changed: everybody has to look.
-    perform setval(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass, 1)
+    perform setval(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass, 1),
+            setval(('sb_internal.queue_' || q.queue_id || '_search')::regclass, 0)
        from sb_internal.queue as q;
   elsif _set_option.name in ('system_names', 'honor_broker_priority', 'validate_on_send', 'poison_message_threshold') then
     perform sb_internal._raise('22023', array[format('option %s does not take the value %s', _set_option.name,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"

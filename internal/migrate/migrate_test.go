@@ -476,6 +476,10 @@ func TestPlainFile(t *testing.T) {
 		if err != nil || len(out) > 0 {
 			t.Fatalf("psql: %v\n%s", err, out)
 		}
+		out, err = exec.CommandContext(ctx, psql, "-X", "-q", "-f", plain, piped.owner).CombinedOutput()
+		if want := "sb is already installed, version "; err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("once more: %v\n%s", err, out)
+		}
 	} else {
 		do(t, piped.ConnAs(t, piped.role), strings.Replace(string(text), `\set ON_ERROR_STOP on`, "", 1))
 	}

@@ -208,9 +208,11 @@ func TestFailuresOfManyReadersAddUp(t *testing.T) {
 		s.Begin()
 		wantValue(t, "each has his own", fmt.Sprint(len(take(s, "'RightQueue'"))), "1")
 	}
+	// The newest, which is still running meanwhile, hides none of the others.
 	for i, s := range readers {
 		wantValue(t, fmt.Sprint(i, " failed"), isOn(a, "RightQueue"), "t")
 		s.Rollback()
+		wantValue(t, fmt.Sprint("rollbacks counted after ", i), a.Value("select consecutive_rollbacks from sb.queue_statistics where queue_name = 'RightQueue'"), fmt.Sprint(i+1))
 	}
 	wantValue(t, "all failed", isOn(a, "RightQueue"), "f")
 }
@@ -287,6 +289,9 @@ func TestPoisonThreshold(t *testing.T) {
 	}
 	a.Exec("select sb.set_option('poison_message_threshold', '3')")
 	wantValue(t, "lowered", isOn(a, "RightQueue"), "f")
+	b.Begin()
+	wantRows(t, "lowered, off", take(b, "'RightQueue', 1"))
+	b.Rollback()
 	a.Exec("select sb.set_option('poison_message_threshold', '4')")
 	wantValue(t, "raised", isOn(a, "RightQueue"), "t")
 	for _, value := range []string{"0", "-1", "", "1.5", "x", "99999999999"} {

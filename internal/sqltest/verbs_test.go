@@ -929,7 +929,10 @@ func TestCancelledWaits(t *testing.T) {
 		a.Begin()
 		take(a, "'RightQueue', for_conversation => '"+right+"'")
 		result := b.GoExec(sql)
-		time.Sleep(30 * time.Millisecond)
+		// A cancel that comes before the statement would be for nothing.
+		pgtest.Eventually(t, time.Minute, func() bool {
+			return a.Value("select state = 'active' and wait_event_type in ('Lock', 'Timeout') from pg_stat_activity where pid = $1::integer", b.PID()) == "t"
+		})
 		a.Exec("select pg_cancel_backend($1::integer)", b.PID())
 		wantCode(t, sql, pgtest.Wait(t, result), "57014")
 		a.Rollback()

@@ -128,14 +128,20 @@ func stressWakeUps(t *testing.T, waiters int, d time.Duration) {
 		})
 	}
 	drained := func() bool { return received.Load() == sent.Load() }
+	proves := func() bool { return sleeps.Load() >= 20 && sent.Load() >= 100 }
 	var senders sync.WaitGroup
 	var gate sync.RWMutex
-	deadline := time.Now().Add(d)
+	// A busy machine gets its time.
+	deadline, latest := time.Now().Add(d), time.Now().Add(d+2*time.Minute)
+	goesOn := func() bool {
+		now := time.Now()
+		return !t.Failed() && (now.Before(deadline) || !proves() && now.Before(latest))
+	}
 	for i := range 3 {
 		conn := c.db.Conn(t)
 		rnd := rand.New(rand.NewPCG(c.seed, 100+uint64(i)))
 		senders.Go(func() {
-			for time.Now().Before(deadline) && !t.Failed() {
+			for goesOn() {
 				gate.RLock()
 				err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 					if _, err := tx.Exec(ctx, "select sb.send($1::uuid, 'Note', 'x'::text)", handles[rnd.IntN(len(handles))]); err != nil {
@@ -161,10 +167,10 @@ func stressWakeUps(t *testing.T, waiters int, d time.Duration) {
 	}
 	rnd := rand.New(rand.NewPCG(c.seed, 200))
 	// Now and then all senders stop until everything is received: without a further message nobody is woken by luck.
-	for time.Now().Before(deadline) && !t.Failed() {
+	for goesOn() {
 		time.Sleep(30 * time.Millisecond)
 		gate.Lock()
-		if !within(15*time.Second, drained) {
+		if !within(time.Minute, drained) {
 			t.Errorf("seed %d: %d sent, %d received, and nobody wakes up", c.seed, sent.Load(), received.Load())
 		}
 		// Long enough for the waiters to fall asleep.
@@ -172,13 +178,13 @@ func stressWakeUps(t *testing.T, waiters int, d time.Duration) {
 		gate.Unlock()
 	}
 	senders.Wait()
-	if !t.Failed() && !within(15*time.Second, drained) {
+	if !t.Failed() && !within(time.Minute, drained) {
 		t.Errorf("seed %d: %d sent, %d received at the end", c.seed, sent.Load(), received.Load())
 	}
 	cancel()
 	wg.Wait()
 	t.Logf("%d messages, %d sleeps", sent.Load(), sleeps.Load())
-	if sleeps.Load() < 20 || sent.Load() < 100 {
+	if !proves() {
 		t.Errorf("%d messages, %d sleeps: too few to prove anything", sent.Load(), sleeps.Load())
 	}
 }

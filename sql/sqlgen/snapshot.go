@@ -421,10 +421,11 @@ begin
   begin
     execute 'select pg_catalog.max(m.version) from sb_internal.meta as m' into installed;
   exception when insufficient_privilege or undefined_table or invalid_schema_name then
-    null; -- the schema is somebody else's
+    null; -- somebody else's
   end;
-  raise exception using errcode = 'duplicate_schema', message = pg_catalog.concat_ws(', ',
-    'sb is already installed', 'version ' || installed) || '; upgrade with sbactivator migrate up';
+  raise exception using errcode = 'duplicate_schema', message = coalesce(
+    'sb is already installed, version ' || installed || '; upgrade with sbactivator migrate up',
+    'there is a schema sb already, which this role has not installed');
 end $$;
 create schema if not exists sb_internal;
 create table sb_internal.schema_migrations (version bigint not null primary key, dirty boolean not null);

@@ -12,7 +12,7 @@ begin
   -- and a later one does not see this transaction before it commits. The lock waits for the former, and makes
   -- the latter wait and look again (_parked). Somebody who keeps his transaction open is waited for 5 s;
   -- his row is left to the activator or to sb.deliver.
-  if sb_internal._lock_table('transmission', 'share row exclusive', '5 s') then
+  if sb_internal._lock_table('sb_internal.transmission', '5 s') then
     perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
   end if;
 end

@@ -1,3 +1,6 @@
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
 create or replace function sb_internal._drop_service(caller name, name text, if_exists boolean)
   returns void
   language plpgsql
@@ -5,6 +8,10 @@ create or replace function sb_internal._drop_service(caller name, name text, if_
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   object record;

@@ -1,3 +1,6 @@
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
 create or replace function sb_internal._error_broker_conversations(caller name)
   returns void
   language plpgsql
@@ -5,6 +8,10 @@ create or replace function sb_internal._error_broker_conversations(caller name)
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 begin
   perform sb_internal._require_admin(_error_broker_conversations.caller, 'end all conversations with an error');

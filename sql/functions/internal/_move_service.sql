@@ -11,7 +11,7 @@ declare
 begin
   -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
   -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
-  if not sb_internal._lock_table('message', 'access exclusive', '10 s') then
+  if not sb_internal._lock_table('sb_internal.message', '10 s') then
     perform sb_internal._raise('S3716', array['service ' || s.name, 'transactions that have touched messages'],
       'retry=when no receive waits and no handler runs')
        from sb_internal.service as s

@@ -32,6 +32,10 @@ begin
       -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
         ((started + least(10, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started)))) * 1000)::bigint);
+      -- Raised meanwhile: the time must stay in the past (see _poison_record).
+      if sb_internal._cell(_next_group.queue_id, 'poison_alarm') = 1 then
+        perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass, 0);
+      end if;
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 

@@ -24,16 +24,19 @@ begin
     entry := sb_internal._cell(_poison_count.queue_id, 'poison_' || ((position - age) & 15));
     exit when entry is null or entry = 0;
 
-    -- The low half of the entry is the low half of a transaction id below the horizon. An id from
-    -- another cluster may seem to lie ahead; asking for its status would raise.
+    -- The entry has the low half of a transaction id, and what it means is the id nearest to the horizon. Those
+    -- still running may lie beyond it. So may an id from another cluster, asking for whose status raises.
     horizon := coalesce(horizon, pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
-    receiver := (horizon & ~4294967295) | (entry & 4294967295);
-    if receiver >= horizon then
-      receiver := receiver - 4294967296;
-    end if;
+    receiver := horizon + ((entry - horizon + 2147483648) & 4294967295) - 2147483648;
     exit when receiver < 3;
+    begin
+      status := pg_xact_status(receiver::text::xid8);
+    exception
+      when invalid_parameter_value then
+        perform sb_internal._poison_reset(_poison_count.queue_id);
+        return 0;
+    end;
 
-    status := pg_xact_status(receiver::text::xid8);
     exit when status = 'committed';
     continue when receiver = any (counted)
       or status is distinct from 'aborted' and not (status = 'in progress' and _poison_count.with_running);

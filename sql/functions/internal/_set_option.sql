@@ -28,7 +28,8 @@ begin
        set poison_message_threshold = _set_option.value::integer
      where b.singleton;
     -- Who is one rollback away from the limit has changed: everybody has to look.
-    perform setval(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass, 1)
+    perform setval(('sb_internal.queue_' || q.queue_id || '_poison_alarm')::regclass, 1),
+            setval(('sb_internal.queue_' || q.queue_id || '_search')::regclass, 0)
        from sb_internal.queue as q;
   elsif _set_option.name in ('system_names', 'honor_broker_priority', 'validate_on_send', 'poison_message_threshold') then
     perform sb_internal._raise('22023', array[format('option %s does not take the value %s', _set_option.name,
