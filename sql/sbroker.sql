@@ -1142,7 +1142,8 @@ comment on function sb_internal._begin_conversation_timer(name, uuid, interval) 
   'BEGIN CONVERSATION TIMER behind sb.begin_conversation_timer.';
 revoke all on function sb_internal._begin_conversation_timer(name, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_conversation_timer.sql
--- sqlgen:begin functions/internal/_begin_dialog.sql sha256:432357cec25a97c6294f131e65d174313e5f10231b1090b9c96a61690356d5d1
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:fae7617dd3a31fb15bfd83e6b1fcf86567ec0461075ee480dbfc505d03caf25d
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
   caller name,
   from_service text,
@@ -1159,6 +1160,10 @@ create or replace function sb_internal._begin_dialog(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   c record;
@@ -2859,7 +2864,8 @@ comment on function sb_internal._effective_state(text, boolean, timestamptz, uui
   'The state machine of an endpoint, in one place: SO begun, nothing sent; CO both may send; DI the peer has ended; ER an error or the end of the lifetime came; DO ended here, the last message still has to leave. Arguments are the columns of its row.';
 revoke all on function sb_internal._effective_state(text, boolean, timestamptz, uuid) from public;
 -- sqlgen:end functions/internal/_effective_state.sql
--- sqlgen:begin functions/internal/_end_conversation.sql sha256:8961cc741c29cfad3e32f9639a9b62d14f79cc4a6b1562edbb18ff8da5766a68
+-- sqlgen:begin functions/internal/_end_conversation.sql sha256:5e1d9b9a5381e8b71d39c97ef8618c28a0448ea9a98063365ea3973d410f43a2
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._end_conversation(
   caller name,
   conversation_handle uuid,
@@ -2873,6 +2879,10 @@ create or replace function sb_internal._end_conversation(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   e sb_internal.endpoint;
@@ -6783,8 +6793,8 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:0c0f0311d12bfbe935a84d4fb4c66c9e9fcef2a3e002450be0c49c12d0370cd1
--- Plans are made once a session, perhaps while the tables are empty: see _receive.
+-- sqlgen:begin functions/internal/_send.sql sha256:e8f387f2767a7a4b76e5cccffb5e3726dd5f2d9f50abb74099ef990b045bb2e9
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -6801,6 +6811,7 @@ create or replace function sb_internal._send(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
   set jit = off
 as $$
 declare

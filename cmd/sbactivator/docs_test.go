@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"errors"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -130,6 +132,64 @@ func TestReadmeGo(t *testing.T) {
 	}
 }
 
+// What README.md says about installing leads to an activation procedure at work.
+func TestReadmeInstall(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Empty(t)
+	names := map[string]string{"mydb": db.Name}
+	for _, name := range []string{"shop_owner", "shop_reader", "shop_app", "sbactivator"} {
+		names[name] = db.CreateRole(t, name)
+	}
+	name := regexp.MustCompile(`\b(mydb|shop_owner|shop_reader|shop_app|sbactivator)\b`)
+	run := func(conn *pgx.Conn, sql string) {
+		t.Helper()
+		sql = name.ReplaceAllStringFunc(sql, func(s string) string { return names[s] })
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v:\n%s", err, sql)
+		}
+	}
+	list := blocks(readFile(t, "README.md"), "psql")
+	if len(list) != 3 {
+		t.Fatalf("%d blocks", len(list))
+	}
+	made := regexp.MustCompile(`(?m)^create role .*\n`)
+	if n := len(made.FindAllString(list[0], -1)); n != len(names)-1 {
+		t.Fatalf("%d roles", n)
+	}
+	run(db.Superuser(t), made.ReplaceAllString(list[0], "")) // CreateRole has made them
+	if code, _, stderr := execute(t, "migrate", "up", "--database-url", db.URLAs(names["shop_owner"])); code != exitDone {
+		t.Fatalf("exit code %d, %s", code, stderr)
+	}
+	owner := db.ConnAs(t, names["shop_owner"])
+	run(owner, list[1])
+	activator := startProcess(t, "run", "--database-url", db.URLAs(names["sbactivator"]))
+	run(db.ConnAs(t, names["shop_app"]), list[2])
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		items := pgtest.Strings(t, owner, "select o.item from shop.orders as o")
+		if slices.Equal(items, []string{"chair"}) {
+			return
+		}
+		if len(items) > 0 || time.Since(start) > 30*time.Second {
+			t.Fatalf("ordered: %q\n%s", items, activator.log)
+		}
+	}
+}
+
+// The manual lists all errors of the registry.
+func TestManualErrors(t *testing.T) {
+	t.Parallel()
+	rows, err := csv.NewReader(strings.NewReader(readFile(t, "sql/errors.csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual := readFile(t, "docs/manual.md")
+	for _, row := range rows[1:] {
+		if !strings.Contains(manual, "\n| "+row[0]+" | `"+row[1]+"` |") {
+			t.Errorf("%s, %s is missing", row[0], row[1])
+		}
+	}
+}
+
 // The SQL in the pages runs, in the order of the pages, where what it presupposes is there.
 func TestDocsSQL(t *testing.T) {
 	t.Parallel()
@@ -148,7 +208,9 @@ func TestDocsSQL(t *testing.T) {
 			t.Errorf("%v:\n%s", err, sql)
 		}
 	}
-	run(db.Superuser(t), "grant "+strings.Trim(roles["'order_reader'"], "'")+" to "+db.Owner)
+	for _, name := range []string{"'order_reader'", "'shop_app'"} {
+		run(db.Superuser(t), "grant "+strings.Trim(roles[name], "'")+" to "+db.Owner)
+	}
 	run(conn, `
 create schema app;
 select sb.create_queue('ClerkQueue'), sb.create_queue('ApproverQueue'), sb.create_queue('OrderQueue');

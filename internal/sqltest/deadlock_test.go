@@ -94,7 +94,7 @@ func TestSidesNeverWait(t *testing.T) {
 						case <-time.After(time.Second):
 							t.Errorf("side %d has done %s; %s of the other side waits for %s", service, sideVerbs[i].name, sideVerbs[j].name,
 								watcher.Value("select pg_blocking_pids($1)", other.PID()))
-							pgtest.Wait(t, done)
+							wait(t, done)
 						}
 						other.Rollback()
 						one.Rollback()
@@ -123,10 +123,10 @@ func TestSendBehindSendAgainstEnd(t *testing.T) {
 		pgtest.WaitBlocked(t, ender, two)
 		one.Commit()
 		// Whichever comes first.
-		if err := pgtest.Wait(t, sent); err != nil && pgtest.SQLState(err) != "S8426" {
+		if err := wait(t, sent); err != nil && pgtest.SQLState(err) != "S8426" {
 			t.Error(err)
 		}
-		if err := pgtest.Wait(t, ended); err != nil {
+		if err := wait(t, ended); err != nil {
 			t.Error(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestMulticastAgainstReader(t *testing.T) {
 		return err
 	})
 	other.Commit()
-	if err := errors.Join(pgtest.Wait(t, cast), pgtest.Wait(t, answered)); err != nil {
+	if err := errors.Join(wait(t, cast), wait(t, answered)); err != nil {
 		t.Error(err)
 	}
 	for _, handle := range handles {
@@ -195,10 +195,10 @@ func TestMulticastAgainstDropService(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	other.Commit()
 	// Whoever came first: the message went to all, or to nobody.
-	if err := pgtest.Wait(t, cast); err != nil && pgtest.SQLState(err) != "S8426" {
+	if err := wait(t, cast); err != nil && pgtest.SQLState(err) != "S8426" {
 		t.Error(err)
 	}
-	if err := pgtest.Wait(t, dropped); err != nil {
+	if err := wait(t, dropped); err != nil {
 		t.Error(err)
 	}
 	wantRows(t, "peers that do not know", s.Query(`
@@ -227,7 +227,7 @@ select sb.alter_service('Service1', add_contracts => '{Check}')`)
 	renewed := admin.GoExec("select sb.new_broker()")
 	time.Sleep(300 * time.Millisecond)
 	s.Commit()
-	if err := errors.Join(pgtest.Wait(t, sent), pgtest.Wait(t, renewed)); err != nil {
+	if err := errors.Join(wait(t, sent), wait(t, renewed)); err != nil {
 		t.Error(err)
 	}
 	if left := leftOver(s); len(left) > 0 {
@@ -246,7 +246,7 @@ func TestDropContractAgainstBegin(t *testing.T) {
 	begun := beginner.GoExec("select sb.begin_dialog('Service0', 'Service1', 'Doomed')")
 	pgtest.WaitBlocked(t, beginner, dropper)
 	dropper.Commit()
-	if err := pgtest.Wait(t, begun); pgtest.SQLState(err) != "S8425" {
+	if err := wait(t, begun); pgtest.SQLState(err) != "S8425" {
 		t.Errorf("begin after drop: %v", err)
 	}
 	wantRows(t, "without a contract", s.Query(`
@@ -260,7 +260,7 @@ select e.conversation_handle from sb_internal.endpoint as e
 	dropped := dropper.GoExec("select sb.drop_contract('Doomed')")
 	time.Sleep(200 * time.Millisecond)
 	beginner.Commit()
-	if err := pgtest.Wait(t, dropped); err != nil {
+	if err := wait(t, dropped); err != nil {
 		t.Error(err)
 	}
 	if left := leftOver(s); len(left) > 0 {
@@ -289,7 +289,7 @@ func TestAlterServiceAgainstTimers(t *testing.T) {
 			moved := mover.GoExec("select sb.alter_service('Mobile', 'Queue1')")
 			time.Sleep(200 * time.Millisecond)
 			setter.Commit()
-			if err := pgtest.Wait(t, moved); err != nil {
+			if err := wait(t, moved); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(300 * time.Millisecond)
@@ -304,7 +304,7 @@ func TestAlterServiceAgainstTimers(t *testing.T) {
 			set := setter.GoExec(verb.sql, handle)
 			time.Sleep(200 * time.Millisecond)
 			mover.Commit()
-			if err := pgtest.Wait(t, set); err != nil {
+			if err := wait(t, set); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(400 * time.Millisecond)
@@ -346,7 +346,7 @@ select from sb_internal.send_counter as c
 	pgtest.WaitBlocked(t, sender, blocker)
 	subscriber.Commit()
 	blocker.Commit()
-	if err := pgtest.Wait(t, sent); err != nil {
+	if err := wait(t, sent); err != nil {
 		t.Errorf("the message that caused the event: %v", err)
 	}
 	wantRows(t, "the message", s.Query("select sb.body_text(message_body) from sb.receive('Queue1')"), "second")
@@ -601,7 +601,7 @@ func TestDeadlocksOfMixturesAreFound(t *testing.T) {
 					t.Errorf("%s: %v", verb.name, err)
 				}
 				many.Rollback()
-				if err := pgtest.Wait(t, sent); err != nil {
+				if err := wait(t, sent); err != nil {
 					t.Error(err)
 				}
 			case err := <-sent:
@@ -609,7 +609,7 @@ func TestDeadlocksOfMixturesAreFound(t *testing.T) {
 					t.Errorf("send: %v", err)
 				}
 				one.Rollback()
-				if err := pgtest.Wait(t, got); err != nil {
+				if err := wait(t, got); err != nil {
 					t.Error(err)
 				}
 			case <-time.After(30 * time.Second):

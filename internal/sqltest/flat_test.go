@@ -18,12 +18,12 @@ import (
 
 // What a call costs must not depend on how much lies in the queue, on how many dead rows an old snapshot keeps, or on
 // what the queue looked like when the session made its plans. Each test builds the situation in which a simpler
-// implementation was measured to collapse, and allows a fraction of that.
+// implementation was measured to collapse, and allows a fraction of that. Those called TestFlat compare times, and are not
+// parallel: so they run before all parallel tests, with the machine to themselves.
 
 // A dialog that is used again and again, while somebody holds an old snapshot: the counter of the sending side has
 // as many dead versions as messages were sent.
 func TestFlatSendOnReusedDialogUnderSnapshot(t *testing.T) {
-	t.Parallel()
 	f := newFlat(t)
 	handle := f.dialogs("Work", 1)[0]
 	f.holdSnapshot()
@@ -33,7 +33,6 @@ func TestFlatSendOnReusedDialogUnderSnapshot(t *testing.T) {
 
 // Received messages stay as dead rows at the front of the index.
 func TestFlatReceiveUnderSnapshot(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		isStuck bool
@@ -66,7 +65,6 @@ func TestFlatReceiveUnderSnapshot(t *testing.T) {
 
 // One message that can be had, behind more than 100,000 of groups that are locked.
 func TestFlatReceiveBehindLockedGroups(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		name       string
 		dialogs    int
@@ -79,7 +77,6 @@ func TestFlatReceiveBehindLockedGroups(t *testing.T) {
 		{"1000 groups", 1000, 100, false, 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			f := newFlat(t)
 			locked := f.dialogs
 			if test.isOneGroup {
@@ -103,13 +100,11 @@ func TestFlatReceiveBehindLockedGroups(t *testing.T) {
 
 // Messages consumed under a snapshot are dead rows at the front of their own conversation, too, and of its group.
 func TestFlatFirstMessageOfReusedDialogUnderSnapshot(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		atMost int
 	}{{"one", 1}, {"ten", 10}, {"all", 0}} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			f := newFlat(t)
 			handle := f.dialogs("Work", 1)[0]
 			f.holdSnapshot()
@@ -128,7 +123,6 @@ func TestFlatFirstMessageOfReusedDialogUnderSnapshot(t *testing.T) {
 // Plans are made once a session. Those of a session that met an empty queue, or of one that plans by statistics of an
 // empty table, must do for a full one.
 func TestFlatPlans(t *testing.T) {
-	t.Parallel()
 	f := newFlat(t)
 	for _, table := range f.Query("select c.oid::regclass from pg_class as c where c.relkind = 'r' and c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)") {
 		f.Exec("analyze " + table)
@@ -168,7 +162,6 @@ func TestFlatPlans(t *testing.T) {
 
 // What is taken from a group must not depend on how much the group has.
 func TestFlatTakeFromLargeGroup(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		dialogs   int
@@ -178,7 +171,6 @@ func TestFlatTakeFromLargeGroup(t *testing.T) {
 		{"1000 dialogs", 1000, 200},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			f := newFlat(t)
 			f.fill(f.dialogs("Other", 1), 2000)
 			f.fill(f.dialogsInOneGroup("Work", test.dialogs), test.perDialog)
@@ -192,7 +184,6 @@ func TestFlatTakeFromLargeGroup(t *testing.T) {
 
 // Whoever looks after the broker does so every second, at any backlog; and SEND does not look at it at all.
 func TestFlatHousekeeping(t *testing.T) {
-	t.Parallel()
 	f := newFlat(t)
 	handles := f.dialogs("Work", 100)
 	f.fill(handles, 100)
@@ -274,7 +265,6 @@ func TestFairnessOfTimers(t *testing.T) {
 
 // Timers and lifetimes that lie ahead cost nothing.
 func TestFlatTimersAhead(t *testing.T) {
-	t.Parallel()
 	f := newFlat(t)
 	handle := f.dialogs("Work", 1)[0]
 	before := f.polls(200, "Work", 10, handle, true)
@@ -431,7 +421,7 @@ func TestWaitingReceiveKeepsOrder(t *testing.T) {
 	})
 	holder.Exec("select sb.send_batch($1::text::uuid, 'DEFAULT', array_fill(flat.body(), array[500]))", late[0])
 	holder.Commit()
-	if err := pgtest.Wait(t, received); err != nil {
+	if err := wait(t, received); err != nil {
 		t.Fatal(err)
 	}
 	wantRows(t, "sequence number", got, "[1]")

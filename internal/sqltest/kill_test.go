@@ -100,7 +100,7 @@ $$`, sender.PID()))
 		return nil
 	})
 	for _, result := range []<-chan error{sending, cancelling, waiting} {
-		if err := pgtest.Wait(t, result); err != nil {
+		if err := wait(t, result); err != nil {
 			t.Error(err)
 		}
 	}

@@ -205,10 +205,10 @@ func TestStaleGroupLockIsGivenBack(t *testing.T) {
 					}
 					prober.Rollback()
 					holder.Commit()
-					err = pgtest.Wait(t, waited)
+					err = wait(t, waited)
 				} else {
 					waiter.Rollback()
-					err = pgtest.Wait(t, held)
+					err = wait(t, held)
 					holder.Commit()
 				}
 				if err != nil {
@@ -254,7 +254,7 @@ func TestStaleGroupLockGotAtOnce(t *testing.T) {
 		pgtest.WaitBlocked(t, rival, mover)
 		mover.Exec(move, moving, low)
 		mover.Commit()
-		if err := errors.Join(pgtest.Wait(t, ended), pgtest.Wait(t, moved)); err != nil {
+		if err := errors.Join(wait(t, ended), wait(t, moved)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -439,7 +439,7 @@ func TestWaitingReceiveAndPoison(t *testing.T) {
 	})
 	time.Sleep(20 * time.Millisecond)
 	b.Rollback()
-	wantCode(t, "the waiting receive", pgtest.Wait(t, result), "")
+	wantCode(t, "the waiting receive", wait(t, result), "")
 	if got == 0 {
 		b.ExecError("S9617", receiveRight)
 	} else { // it was just looking when the message came back: a receive that commits

@@ -164,7 +164,7 @@ func TestLateServices(t *testing.T) {
 		time.Sleep(time.Duration(10+20*i) * time.Millisecond)
 		s.Exec("select sb.create_service($1::text, 'Queue1', '{Talk}')", fmt.Sprint("Late", i))
 		for _, result := range results {
-			if err := pgtest.Wait(t, result); err != nil {
+			if err := wait(t, result); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -247,7 +247,7 @@ func TestSecondMessageDoesNotOvertake(t *testing.T) {
 					s.Exec(test.between)
 				}
 				one.Commit()
-				if err := pgtest.Wait(t, sent); err != nil {
+				if err := wait(t, sent); err != nil {
 					t.Fatal(err)
 				}
 				if test.after != "" {

@@ -457,7 +457,7 @@ func TestWaitingReceiveEnds(t *testing.T) {
 		result := b.GoExec(waiting)
 		time.Sleep(20 * time.Millisecond)
 		a.Exec(stopRight)
-		took := elapsed(func() { wantCode(t, waiting, pgtest.Wait(t, result), "S9617") })
+		took := elapsed(func() { wantCode(t, waiting, wait(t, result), "S9617") })
 		if took > 2*time.Second {
 			t.Errorf("%s: took %v", waiting, took)
 		}
@@ -471,14 +471,14 @@ func TestWaitingReceiveEnds(t *testing.T) {
 		result := b.GoExec(waiting)
 		time.Sleep(20 * time.Millisecond)
 		a.Exec("select sb.drop_queue('Doomed')")
-		wantCode(t, waiting, pgtest.Wait(t, result), "S0208")
+		wantCode(t, waiting, wait(t, result), "S0208")
 		a.Exec("select sb.create_queue('Doomed')")
 	}
 	// The same name again is another queue.
 	result := b.GoExec("select * from sb.receive('Doomed', timeout => '-1 s')")
 	time.Sleep(20 * time.Millisecond)
 	a.Exec("do $$ begin perform sb.drop_queue('Doomed'); perform sb.create_queue('Doomed'); end $$")
-	wantCode(t, "made anew", pgtest.Wait(t, result), "S0208")
+	wantCode(t, "made anew", wait(t, result), "S0208")
 }
 
 // While the broker is disabled SEND and END work and receive hands out what is there.

@@ -492,7 +492,7 @@ func afterWaiting(t *testing.T, waiter, holder *pgtest.Session, sql string, args
 	result := waiter.GoExec(sql, args...)
 	pgtest.WaitBlocked(t, waiter, holder)
 	holder.Commit()
-	return pgtest.Wait(t, result)
+	return wait(t, result)
 }
 
 // SEND waits for SEND, MOVE and END on the same conversation, and for nothing else.
@@ -521,7 +521,7 @@ func TestSendWaits(t *testing.T) {
 	result := b.GoExec(send, left)
 	pgtest.WaitBlocked(t, b, a)
 	a.Rollback()
-	wantCode(t, "after a rollback", pgtest.Wait(t, result), "")
+	wantCode(t, "after a rollback", wait(t, result), "")
 	wantRows(t, "numbers", a.Query("select message_sequence_number, sb.body_text(message_body) from sb.receive('RightQueue', for_conversation => $1::uuid)", right),
 		"0|zero", "1|late")
 
@@ -746,18 +746,18 @@ func TestReceiveTimeouts(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	a.Commit()
 	say(a, left, "two")
-	wantCode(t, "lock, then message", pgtest.Wait(t, result), "")
+	wantCode(t, "lock, then message", wait(t, result), "")
 
 	// However long a timeout is, it is a time.
 	for _, timeout := range []string{"-1 s", "20 s", "1000 years", "178000000 years", "-178000000 years"} {
 		for _, named := range []string{"", ", for_group => '" + group + "'", ", for_conversation => '" + right + "'"} {
 			result := b.GoExec("select 1 / (count(*))::integer from sb.receive('RightQueue', timeout => '" + timeout + "'" + named + ")")
 			say(a, left, "x")
-			wantCode(t, timeout+named, pgtest.Wait(t, result), "")
+			wantCode(t, timeout+named, wait(t, result), "")
 		}
 		result := b.GoExec("select 1 / (sb.get_conversation_group('RightQueue', '" + timeout + "') is not null)::integer")
 		say(a, left, "x")
-		wantCode(t, timeout, pgtest.Wait(t, result), "")
+		wantCode(t, timeout, wait(t, result), "")
 		take(b, "'RightQueue'")
 	}
 }
@@ -819,7 +819,7 @@ func TestQueueStoppedWhileWaitingForTheGroup(t *testing.T) {
 			}
 			a.Exec("select sb.alter_queue('RightQueue', enabled => false)")
 			a.Commit()
-			wantCode(t, named+" timeout "+timeout, pgtest.Wait(t, result), "S9617")
+			wantCode(t, named+" timeout "+timeout, wait(t, result), "S9617")
 			a.Exec("select sb.alter_queue('RightQueue', enabled => true)")
 			say(a, peerOf(a, right), "more")
 		}
@@ -890,7 +890,7 @@ func TestRelatedDialogs(t *testing.T) {
 		result := a.GoExec("select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation_group => $1::uuid)", both)
 		pgtest.WaitBlocked(t, a, b)
 		end()
-		wantCode(t, "begin_dialog into a group being made", pgtest.Wait(t, result), "")
+		wantCode(t, "begin_dialog into a group being made", wait(t, result), "")
 	}
 	wantValue(t, "dialogs in it", a.Value("select count(*) from sb.conversation_endpoints where conversation_group_id = $1::uuid", both), "3")
 
@@ -934,7 +934,7 @@ func TestCancelledWaits(t *testing.T) {
 			return a.Value("select state = 'active' and wait_event_type in ('Lock', 'Timeout') from pg_stat_activity where pid = $1::integer", b.PID()) == "t"
 		})
 		a.Exec("select pg_cancel_backend($1::integer)", b.PID())
-		wantCode(t, sql, pgtest.Wait(t, result), "57014")
+		wantCode(t, sql, wait(t, result), "57014")
 		a.Rollback()
 		a.Exec("select sb.alter_queue('RightQueue', enabled => true)")
 		wantValue(t, "after "+sql, fingerprint(a), before)
@@ -1158,7 +1158,7 @@ func TestTwoFirstSends(t *testing.T) {
 		result := b.GoExec("select sb.send($1::uuid, 'Note', 'two')", left)
 		pgtest.WaitBlocked(t, b, a)
 		end()
-		wantCode(t, name, pgtest.Wait(t, result), "")
+		wantCode(t, name, wait(t, result), "")
 		want := []string{"0|one", "1|two"}
 		if name == "rollback" {
 			want = []string{"0|two"}
@@ -1172,7 +1172,7 @@ func TestTwoFirstSends(t *testing.T) {
 		result = b.GoExec("select sb.end_conversation($1::uuid)", left)
 		pgtest.WaitBlocked(t, b, a)
 		end()
-		wantCode(t, name, pgtest.Wait(t, result), "")
+		wantCode(t, name, wait(t, result), "")
 		want = []string{"one", "EndDialog"}
 		if name == "rollback" {
 			want = nil

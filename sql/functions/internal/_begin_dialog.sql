@@ -1,3 +1,4 @@
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
   caller name,
   from_service text,
@@ -14,6 +15,10 @@ create or replace function sb_internal._begin_dialog(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   c record;

@@ -1,3 +1,4 @@
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._end_conversation(
   caller name,
   conversation_handle uuid,
@@ -11,6 +12,10 @@ create or replace function sb_internal._end_conversation(
   parallel unsafe
   security definer
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
 as $$
 declare
   e sb_internal.endpoint;

@@ -1,4 +1,4 @@
--- Plans are made once a session, perhaps while the tables are empty: see _receive.
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
   caller name,
   conversation_handle uuid,
@@ -15,6 +15,7 @@ create or replace function sb_internal._send(
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
   set jit = off
 as $$
 declare
