@@ -4046,12 +4046,13 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:1dd06e47793275e84b98f10dd5acd52af39ebaf67ab3e44870a7b620278b6095
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:bd328538339731fccd39dce51daf5a9d9a9413df33477607c34c47ec34d004b7
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
 -- begins anew; who waited for it goes on meanwhile. But so many may be at work that somebody is always in
 -- the way: after a while it stands firm, and who has locks in another order has to retry.
+-- Row by row, not in a join: how many conversations there are is what statistics know least.
 create or replace function sb_internal._lock_conversations(service_id integer, service_contract_id integer)
   returns uuid[]
   language plpgsql
@@ -4064,6 +4065,7 @@ declare
   own_timeout text := current_setting('lock_timeout');
   insist_at timestamptz := clock_timestamp() + interval '5 seconds';
   is_polite boolean;
+  id uuid;
   handles uuid[];
 begin
   loop
@@ -4071,32 +4073,36 @@ begin
     perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
       for pass in 1..2 loop
-        perform 1
-           from sb.conversation_group as g
-          where exists (
-            select 1
-              from sb_internal.endpoint as e
-             where e.conversation_group_id = g.conversation_group_id
-               and (e.service_id = _lock_conversations.service_id
-                 or e.service_contract_id = _lock_conversations.service_contract_id))
-          order by g.conversation_group_id
-            for update of g;
+        for id in
+          select distinct e.conversation_group_id
+            from sb_internal.endpoint as e
+           where e.service_id = _lock_conversations.service_id
+              or e.service_contract_id = _lock_conversations.service_contract_id
+           order by e.conversation_group_id
+        loop
+          perform 1
+             from sb.conversation_group as g
+            where g.conversation_group_id = id
+              for update;
+        end loop;
         perform 1
            from sb_internal.endpoint as e
           where e.service_id = _lock_conversations.service_id
              or e.service_contract_id = _lock_conversations.service_contract_id
           order by e.conversation_handle
             for update;
-        perform 1
-           from sb_internal.send_counter as c
-          where exists (
-            select 1
-              from sb_internal.endpoint as e
-             where e.conversation_handle = c.conversation_handle
-               and (e.service_id = _lock_conversations.service_id
-                 or e.service_contract_id = _lock_conversations.service_contract_id))
-          order by c.conversation_handle
-            for update of c;
+        for id in
+          select e.conversation_handle
+            from sb_internal.endpoint as e
+           where e.service_id = _lock_conversations.service_id
+              or e.service_contract_id = _lock_conversations.service_contract_id
+           order by e.conversation_handle
+        loop
+          perform 1
+             from sb_internal.send_counter as c
+            where c.conversation_handle = id
+              for update;
+        end loop;
         -- Keeps new ones from coming, each of which needs a key share lock of its service (foreign key)
         -- and an insert. Late, since it stops work that has nothing to do with the conversations locked so
         -- far; the second pass takes those that came before it.

@@ -917,7 +917,8 @@ func TestRelatedDialogs(t *testing.T) {
 // Cancelling a call that waits leaves nothing behind and the session usable.
 func TestCancelledWaits(t *testing.T) {
 	t.Parallel()
-	_, a, b := newTalk(t)
+	db, a, b := newTalk(t)
+	watcher := db.Session(t, "watcher")
 	_, right := startTalk(a, "one")
 	before := fingerprint(a)
 	for _, sql := range []string{
@@ -931,7 +932,7 @@ func TestCancelledWaits(t *testing.T) {
 		result := b.GoExec(sql)
 		// A cancel that comes before the statement would be for nothing.
 		pgtest.Eventually(t, time.Minute, func() bool {
-			return a.Value("select state = 'active' and wait_event_type in ('Lock', 'Timeout') from pg_stat_activity where pid = $1::integer", b.PID()) == "t"
+			return watcher.Value("select state = 'active' and wait_event_type in ('Lock', 'Timeout') from pg_stat_activity where pid = $1::integer", b.PID()) == "t"
 		})
 		a.Exec("select pg_cancel_backend($1::integer)", b.PID())
 		wantCode(t, sql, wait(t, result), "57014")

@@ -46,6 +46,7 @@ func TestViewColumns(t *testing.T) {
 			"activator text, started_at timestamp with time zone",
 		"queue_statistics": "queue_name text, queue_id integer, is_on boolean, ready_messages bigint, is_estimate boolean, " +
 			"blocked_groups bigint, oldest_ready_age interval, transmission_backlog bigint, consecutive_rollbacks integer, " +
+			"last_receive_time timestamp with time zone, " +
 			"last_empty_rowset_time timestamp with time zone, last_activated_time timestamp with time zone",
 		"queue_messages": "queue_name text, status smallint, priority smallint, queuing_order bigint, conversation_group_id uuid, " +
 			"conversation_handle uuid, message_sequence_number bigint, service_name text, service_id integer, service_contract_name text, " +
