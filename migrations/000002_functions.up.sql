@@ -491,7 +491,7 @@ comment on function sb_internal._alter_route(name, text, text, text, text, inter
   'ALTER ROUTE behind sb.alter_route.';
 revoke all on function sb_internal._alter_route(name, text, text, text, text, interval, text) from public;
 -- sqlgen:end functions/internal/_alter_route.sql
--- sqlgen:begin functions/internal/_alter_service.sql sha256:27b85113705bb09467b6c9431eb5d7280d2e680069b969af317252b0f6df196d
+-- sqlgen:begin functions/internal/_alter_service.sql sha256:fa809cfa48d97d9836bac59a826f0340a558f42c3257c076f63bc6b3cfd9bd91
 create or replace function sb_internal._alter_service(
   caller name,
   name text,
@@ -550,7 +550,7 @@ begin
      where s.service_id = object.id;
     if queue.id <> old_queue_id then
       perform sb_internal._move_service(object.id, old_queue_id, queue.id);
-      perform sb_internal._deliver_now(queue.id, _alter_service.name);
+      perform sb_internal._deliver(queue.id, _alter_service.name);
     end if;
   end if;
   perform sb_internal._announce('service_altered', 'service', _alter_service.name);
@@ -1922,7 +1922,7 @@ comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
   'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
 revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;
 -- sqlgen:end functions/internal/_deliver_conversation.sql
--- sqlgen:begin functions/internal/_deliver_now.sql sha256:2d424e8c20f3f5fc2d9f97ecb3f93eca37e788b6e9974a670708f27371955fc6
+-- sqlgen:begin functions/internal/_deliver_now.sql sha256:e6aba4a7783db47a34e845d83d8f43642feff388f120a3073c60fe1b73037824
 create or replace function sb_internal._deliver_now(queue_id integer, service_name text)
   returns void
   language plpgsql
@@ -1932,14 +1932,13 @@ create or replace function sb_internal._deliver_now(queue_id integer, service_na
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
   -- A SEND that found the way closed before this transaction opened it may not have committed its row yet,
   -- and a later one does not see this transaction before it commits. The lock waits for the former, and makes
-  -- the latter wait and look again (_parked). Somebody who keeps his transaction open is waited for 5 s;
-  -- his row is left to the activator or to sb.deliver.
-  if sb_internal._lock_table('sb_internal.transmission', '5 s') then
-    perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
-  end if;
+  -- the latter wait and look again (_parked). Before any row is locked: who waits for such a row may have
+  -- put one into the transmission queue. Somebody who keeps his transaction open is waited for 5 s; his row
+  -- is left to the activator or to sb.deliver.
+  perform sb_internal._lock_table('sb_internal.transmission', '5 s');
+  perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
 end
 $$;
 comment on function sb_internal._deliver_now(integer, text) is
@@ -2582,7 +2581,7 @@ comment on function sb_internal._error_body(text, integer, text) is
   'The body of an Error message: XML in UTF-8, Code then Description. Characters that XML cannot hold become U+FFFD.';
 revoke all on function sb_internal._error_body(text, integer, text) from public;
 -- sqlgen:end functions/internal/_error_body.sql
--- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:fe57d14d1cb0f5680402e93a369b0e04ab1ad6dbe25e005d2414ada85128d79c
+-- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:02d9d20b82cc51d60fc2482c0db4ad65f84d73f5a98583fe50fa507037ea7656
 -- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
 -- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
 -- runs.
@@ -2609,7 +2608,7 @@ begin
   update sb_internal.broker as b
      set is_broker_enabled = true
    where b.singleton;
-  perform sb_internal._deliver_now(null, null);
+  perform sb_internal._deliver(null, null);
   perform sb_internal._announce('broker_conversations_errored', 'database', current_database());
 end
 $$;
@@ -4557,7 +4556,7 @@ comment on function sb_internal._next_catalog_ids() is
   'Puts the id sequences of the catalog behind every id in use, after a restore of data alone.';
 revoke all on function sb_internal._next_catalog_ids() from public;
 -- sqlgen:end functions/internal/_next_catalog_ids.sql
--- sqlgen:begin functions/internal/_next_group.sql sha256:d71014e7658edda90ba1680101efe7a99eeb7ee60073021e7620aabd2a5f2bef
+-- sqlgen:begin functions/internal/_next_group.sql sha256:7aa154a9c01ae359e1783042d06d3a36b1440248b500a127584a3a35d7980a8b
 create or replace function sb_internal._next_group(
   queue_id integer,
   priority_levels smallint[],
@@ -4578,6 +4577,8 @@ declare
   -- More than a minute ahead is not ours: a clock was set back, or a dump restored.
   is_full boolean := started >= next_full or next_full > started + 60;
   level smallint;
+  read_before bigint := pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass);
+  pause double precision := 0.1;
 begin
   for pass in 1..2 loop
     foreach level in array _next_group.priority_levels loop
@@ -4588,10 +4589,14 @@ begin
     end loop;
 
     if is_full and coalesce(sb_internal._cell(_next_group.queue_id, 'poison_alarm'), 0) = 0 then
-      -- Full searches bring back what a rollback left behind the hint, and look at the clock. They are
-      -- paid for out of a budget of 5 %: on a bad day (dead rows under an old snapshot) one takes long.
+      -- Full searches bring back what a rollback left behind the hint, and look at the clock. On a bad day
+      -- (an old snapshot keeps tens of thousands of dead rows) one takes long, and they are paid for out of
+      -- a budget of 5 %. The day is judged by the pages read: time alone would blame a busy machine.
+      if pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass) - read_before > 2000 then
+        pause := least(10, greatest(pause, 20 * (date_part('epoch', clock_timestamp()) - started)));
+      end if;
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
-        ((started + least(10, greatest(0.1, 20 * (date_part('epoch', clock_timestamp()) - started)))) * 1000)::bigint);
+        ((started + pause) * 1000)::bigint);
       -- Raised meanwhile: the time must stay in the past (see _poison_record).
       if sb_internal._cell(_next_group.queue_id, 'poison_alarm') = 1 then
         perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass, 0);
@@ -4599,9 +4604,8 @@ begin
     end if;
     exit when _next_group.conversation_group_id is not null or is_full;
 
-    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day: the
-    -- last full search took longer than a quarter of a second.
-    exit when next_full > started + 5;
+    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day.
+    exit when next_full > started + 0.1;
     is_full := true;
   end loop;
 end

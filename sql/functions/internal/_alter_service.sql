@@ -56,7 +56,7 @@ begin
      where s.service_id = object.id;
     if queue.id <> old_queue_id then
       perform sb_internal._move_service(object.id, old_queue_id, queue.id);
-      perform sb_internal._deliver_now(queue.id, _alter_service.name);
+      perform sb_internal._deliver(queue.id, _alter_service.name);
     end if;
   end if;
   perform sb_internal._announce('service_altered', 'service', _alter_service.name);

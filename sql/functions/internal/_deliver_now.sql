@@ -7,14 +7,13 @@ create or replace function sb_internal._deliver_now(queue_id integer, service_na
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
   -- A SEND that found the way closed before this transaction opened it may not have committed its row yet,
   -- and a later one does not see this transaction before it commits. The lock waits for the former, and makes
-  -- the latter wait and look again (_parked). Somebody who keeps his transaction open is waited for 5 s;
-  -- his row is left to the activator or to sb.deliver.
-  if sb_internal._lock_table('sb_internal.transmission', '5 s') then
-    perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
-  end if;
+  -- the latter wait and look again (_parked). Before any row is locked: who waits for such a row may have
+  -- put one into the transmission queue. Somebody who keeps his transaction open is waited for 5 s; his row
+  -- is left to the activator or to sb.deliver.
+  perform sb_internal._lock_table('sb_internal.transmission', '5 s');
+  perform sb_internal._deliver(_deliver_now.queue_id, _deliver_now.service_name);
 end
 $$;
 comment on function sb_internal._deliver_now(integer, text) is

@@ -24,7 +24,7 @@ begin
   update sb_internal.broker as b
      set is_broker_enabled = true
    where b.singleton;
-  perform sb_internal._deliver_now(null, null);
+  perform sb_internal._deliver(null, null);
   perform sb_internal._announce('broker_conversations_errored', 'database', current_database());
 end
 $$;
