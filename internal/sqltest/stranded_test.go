@@ -32,7 +32,7 @@ func TestNothingIsStranded(t *testing.T) {
 			sent := a.GoExec("select sb.send($1::uuid, 'Note', 'zero')", h)
 			pgtest.WaitBlocked(t, a, b)
 			b.Commit()
-			if err := pgtest.Wait(t, sent); err != nil {
+			if err := wait(t, sent); err != nil {
 				t.Fatal(err)
 			}
 			arrived(a, h)
@@ -47,7 +47,7 @@ func TestNothingIsStranded(t *testing.T) {
 			opened := b.GoExec(c.open)
 			pgtest.WaitBlocked(t, b, a)
 			a.Commit()
-			if err := pgtest.Wait(t, opened); err != nil {
+			if err := wait(t, opened); err != nil {
 				t.Fatal(err)
 			}
 			arrived(a, h)
@@ -69,7 +69,7 @@ func TestMoveServiceGivesUp(t *testing.T) {
 	// Behind the waiting alter_service, others go on within its short waits.
 	c.Exec("set statement_timeout = '5s'")
 	startTalk(c, "one")
-	if code := pgtest.SQLState(pgtest.Wait(t, moved)); code != "S3716" {
+	if code := pgtest.SQLState(wait(t, moved)); code != "S3716" {
 		t.Errorf("alter_service: %q", code)
 	}
 	a.Commit()
