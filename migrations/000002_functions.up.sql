@@ -4556,7 +4556,7 @@ comment on function sb_internal._next_catalog_ids() is
   'Puts the id sequences of the catalog behind every id in use, after a restore of data alone.';
 revoke all on function sb_internal._next_catalog_ids() from public;
 -- sqlgen:end functions/internal/_next_catalog_ids.sql
--- sqlgen:begin functions/internal/_next_group.sql sha256:7aa154a9c01ae359e1783042d06d3a36b1440248b500a127584a3a35d7980a8b
+-- sqlgen:begin functions/internal/_next_group.sql sha256:eaee01ea0b29517caf3ffda3c3825ad2d2a7694e9da1b7d760ca27584cf91568
 create or replace function sb_internal._next_group(
   queue_id integer,
   priority_levels smallint[],
@@ -4578,7 +4578,7 @@ declare
   is_full boolean := started >= next_full or next_full > started + 60;
   level smallint;
   read_before bigint := pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass);
-  pause double precision := 0.1;
+  pause double precision := 0.1::double precision;
 begin
   for pass in 1..2 loop
     foreach level in array _next_group.priority_levels loop

@@ -19,7 +19,7 @@ declare
   is_full boolean := started >= next_full or next_full > started + 60;
   level smallint;
   read_before bigint := pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass);
-  pause double precision := 0.1;
+  pause double precision := 0.1::double precision;
 begin
   for pass in 1..2 loop
     foreach level in array _next_group.priority_levels loop
