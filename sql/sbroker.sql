@@ -7457,7 +7457,7 @@ comment on function sb_internal._system_namespace() is
   'Namespace of Error bodies under the option system_names.';
 revoke all on function sb_internal._system_namespace() from public;
 -- sqlgen:end functions/internal/_system_namespace.sql
--- sqlgen:begin functions/internal/_take.sql sha256:ada434b6837c4d319e5139f991488f4f8c8d4b3917a4ed375c46ea89c22b6e2d
+-- sqlgen:begin functions/internal/_take.sql sha256:206db337f175f4c6b2dee4c621ff655504e7dc2b2875b67fb8a9bb248944834e
 create or replace function sb_internal._take(
   conversation uuid,
   max_messages bigint,
@@ -7479,6 +7479,8 @@ declare
   lowest bigint := (-1)::bigint;
   taken tid[] := '{}'::tid[];
   type_id integer;
+  took_error boolean := false;
+  took_end boolean := false;
 begin
   select o.conversation_group_id as group_id, o.state, o.lifetime, o.priority, o.is_initiator,
          s.service_id, case b.system_names when 'sqlserver' then coalesce(s.sqlserver_name, s.name) else s.name end
@@ -7583,6 +7585,8 @@ begin
       select t.name, t.validation into message_type_name, validation
         from sb_internal._type_for_row(type_id, e.system_names) as t;
       message_type_id := type_id;
+      took_error := took_error or type_id = 1;
+      took_end := took_end or type_id = 2;
     end if;
     queuing_order := m.queuing_order;
     message_sequence_number := m.message_sequence_number;
@@ -7606,16 +7610,13 @@ begin
   delete from sb_internal.message as n
    where n.ctid = any (taken);
 
-  -- What the peer did to this conversation becomes this side's own state when it is handed out.
-  if e.control is not null then
+  -- What the peer did to this conversation becomes this side's own state when it is handed out. By what was
+  -- handed out: it may have arrived after the look at the top.
+  if took_error or took_end then
     update sb_internal.endpoint as o
-       set state = case
-             when e.control = 1 then 'ER'
-             when o.state = 'CO' and message_type_id = 2 then 'DI'
-             else o.state
-           end
+       set state = case when took_error then 'ER' when o.state = 'CO' then 'DI' else o.state end
      where o.conversation_handle = _take.conversation;
-    if e.lifetime is not null and (e.control = 1 or message_type_id = 2) then
+    if e.lifetime is not null then
       delete from sb_internal.due as d
        where d.conversation_handle = _take.conversation
          and d.is_lifetime;
