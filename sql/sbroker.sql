@@ -10483,5 +10483,12 @@ $$;
 insert into sb_internal.meta(version, name) values (2, 'functions');
 -- sqlgen:done
 
-insert into sb_internal.schema_migrations(version, dirty) values (2, false);
+-- migrations/000003_v0_2.up.sql
+set local lock_timeout = '10s';
+
+-- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
+insert into sb_internal.meta(version, name) values (3, 'v0_2');
+-- sqlgen:done
+
+insert into sb_internal.schema_migrations(version, dirty) values (3, false);
 commit;

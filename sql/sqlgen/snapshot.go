@@ -244,7 +244,7 @@ func (r repo) snapshotFiles() (files, error) {
 	slices.SortFunc(gone, func(a, b source) int { return strings.Compare(a.path, b.path) })
 
 	out := files{}
-	if changed != nil || gone != nil || strings.Contains(open.up, generatedFrom) {
+	if changed != nil || gone != nil || open.up != "" {
 		open.up = splice(open.up, upText(open, changed, gone))
 		open.down = splice(open.down, downText(open, changed, gone, before))
 		out[open.file("up")] = []byte(open.up)
