@@ -1,5 +1,1423 @@
 set local lock_timeout = '10s';
 
+-- As in the up file.
+do $$
+begin
+  for attempt in 1..30 loop
+    begin
+      -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
+      perform pg_catalog.set_config('lock_timeout', '200ms', true);
+      lock table sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      exit;
+    exception
+      when lock_not_available then
+        if attempt = 30 then
+          raise exception using errcode = 'lock_not_available', message = 'the tables of conversations and messages are in use all the time',
+            hint = 'try again when no long transaction works with queues: pg_stat_activity shows them';
+        end if;
+    end;
+    perform pg_catalog.pg_sleep(pg_catalog.random() * 0.2);
+  end loop;
+  perform pg_catalog.set_config('lock_timeout', '10s', true);
+end
+$$;
+alter table sb_internal.message replica identity default;
+alter table sb_internal.retained_message replica identity default;
+
+alter table sb_internal.endpoint add constraint endpoint_service_id_fkey
+  foreign key (service_id) references sb_internal.service (service_id);
+comment on constraint endpoint_service_id_fkey on sb_internal.endpoint is
+  'The one foreign key of the messaging tables: keeps drop_service from racing the first SEND to it.';
+comment on column sb_internal.endpoint.has_counter is
+  'The side has its row in send_counter: an initiator from the start, a target from its first SEND. Writing it makes a repeatable read transaction that cannot see the row fail (40001) instead of counting from zero again.';
+update sb_internal.endpoint as e
+   set has_counter = true
+ where not e.has_counter
+   and e.is_initiator;
+insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+select e.conversation_handle, -1
+  from sb_internal.endpoint as e
+ where e.is_initiator
+   and e.state <> 'DO'
+   and not exists (
+     select 1
+       from sb_internal.send_counter as c
+      where c.conversation_handle = e.conversation_handle);
+update sb_internal.endpoint as e
+   set has_counter = true
+ where not e.has_counter
+   and exists (
+     select 1
+       from sb_internal.send_counter as c
+      where c.conversation_handle = e.conversation_handle);
+
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
+alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, priority smallint) rename to "_create_endpoint~old";
+alter function sb_internal._first_send(conversation_handle uuid, quantity integer) rename to "_first_send~old";
+alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
+alter function sb_internal._share_name(kind text, name text) rename to "_share_name~old";
+alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
+alter function sb_internal._excuse_reader(caller name, queue_id integer, pid integer) rename to "_excuse_reader~old";
+alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "_probe_queue~old";
+alter function sb.excuse_reader(queue_id integer, pid integer) rename to "excuse_reader~old";
+alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "probe_queue~old";
+-- sqlgen:begin functions/internal/_after_restore.sql sha256:7ef8b14dcbc1d75a23e613bdff118ddcb666a3a038085481ffb84556e7fd6da9
+create or replace function sb_internal._after_restore(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  q record;
+  level smallint;
+  highest bigint;
+begin
+  perform sb_internal._require_admin(_after_restore.caller, 'call after_restore');
+  for q in
+    select o.queue_id, b.priority_levels
+      from sb_internal.queue as o
+     cross join sb_internal.broker as b
+  loop
+    perform sb_internal._queue_sequences(q.queue_id);
+    perform sb_internal._poison_reset(q.queue_id);
+    perform setval(('sb_internal.queue_' || q.queue_id || '_search')::regclass, 0);
+    foreach level in array q.priority_levels loop
+      perform setval(('sb_internal.queue_' || q.queue_id || '_hint_' || level)::regclass, 0);
+    end loop;
+  end loop;
+  select greatest(
+           (select max(m.queuing_order) from sb_internal.message as m),
+           (select max(r.queuing_order) from sb_internal.retained_message as r))
+    into highest;
+  if highest >= coalesce(pg_sequence_last_value('sb_internal.queuing_order'), 0) then
+    perform setval('sb_internal.queuing_order', highest);
+  end if;
+  perform sb_internal._next_catalog_ids();
+end
+$$;
+comment on function sb_internal._after_restore(name) is
+  'sb.after_restore with the callers rights checked.';
+revoke all on function sb_internal._after_restore(name) from public;
+-- sqlgen:end functions/internal/_after_restore.sql
+-- sqlgen:begin functions/internal/_begin.sql sha256:6e6f3a3416baea04b190722b563eca541ebbbf0fee7bfbeca4e1721832f82bf1
+create or replace function sb_internal._begin(
+  service_id integer,
+  service_contract_id integer,
+  far_service text,
+  far_broker_instance text,
+  conversation_group_id uuid,
+  lifetime timestamptz
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  handle uuid := gen_random_uuid();
+begin
+  -- The lock that the endpoint's foreign key takes anyway: against a service being dropped it is a
+  -- plain "not found" this way. After the group lock, as the key would.
+  perform 1
+     from sb_internal.service as s
+    where s.service_id = _begin.service_id
+      for key share;
+  if not found then
+    perform sb_internal._raise('S8423', array[_begin.service_id::text]);
+  end if;
+  -- A fresh dialog's group takes the handle's value: one uuid less to make, one page less to touch.
+  if _begin.conversation_group_id is null then
+    insert into sb.conversation_group (conversation_group_id, service_id)
+    values (handle, _begin.service_id);
+  end if;
+  perform sb_internal._create_endpoint(handle, gen_random_uuid(), coalesce(_begin.conversation_group_id, handle),
+    _begin.service_id, _begin.service_contract_id, true, _begin.far_service, _begin.far_broker_instance,
+    _begin.lifetime, cardinality(b.priority_levels) > 1)
+     from sb_internal.broker as b
+    where b.singleton;
+  return handle;
+end
+$$;
+comment on function sb_internal._begin(integer, integer, text, text, uuid, timestamptz) is
+  'Creates the initiator side of a dialog, state SO; rights and arguments are checked by the caller. conversation_group_id: a group that the caller has locked, or null for a new one.';
+revoke all on function sb_internal._begin(integer, integer, text, text, uuid, timestamptz) from public;
+-- sqlgen:end functions/internal/_begin.sql
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:fae7617dd3a31fb15bfd83e6b1fcf86567ec0461075ee480dbfc505d03caf25d
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
+create or replace function sb_internal._begin_dialog(
+  caller name,
+  from_service text,
+  to_service text,
+  on_contract text,
+  broker_instance text,
+  related_conversation uuid,
+  related_conversation_group uuid,
+  lifetime interval
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  c record;
+  conversation_group uuid;
+  expires timestamptz;
+  instance text := _begin_dialog.broker_instance;
+begin
+  if _begin_dialog.to_service is null or _begin_dialog.to_service = ''
+    or char_length(_begin_dialog.to_service) > 256
+  then
+    perform sb_internal._require_name(_begin_dialog.to_service, 'service', 256);
+  end if;
+  if char_length(instance) > 128 then
+    perform sb_internal._raise('S8413');
+  end if;
+  if _begin_dialog.related_conversation is not null and _begin_dialog.related_conversation_group is not null then
+    perform sb_internal._raise('22023',
+      array['related_conversation and related_conversation_group exclude each other']);
+  end if;
+  if _begin_dialog.lifetime is not null then
+    if _begin_dialog.lifetime <= interval '0'
+      or extract(epoch from _begin_dialog.lifetime) > 2147483647
+    then
+      perform sb_internal._raise('S8411', array[_begin_dialog.lifetime::text]);
+    end if;
+    expires := sb_internal._now() + _begin_dialog.lifetime;
+  end if;
+
+  -- drop_contract ends the conversations it sees under a lock that excludes this one: so none begins on
+  -- a contract that was there when we looked and is gone when the endpoint is written.
+  lock table sb_internal.endpoint in row exclusive mode;
+  select s.service_id, q.name as queue_name, q.owner, q.receivers,
+         k.service_contract_id, k.owner as contract_owner, k.referencers
+    into c
+    from (select _begin_dialog.from_service as name) as a
+    left join sb_internal.service as s on s.name = a.name
+    left join sb_internal.queue as q on q.queue_id = s.queue_id
+    left join sb_internal.contract as k on k.name = _begin_dialog.on_contract;
+  if c.service_id is null then
+    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
+    perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
+  end if;
+  if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
+    and not sb_internal._may(_begin_dialog.caller, c.owner, c.receivers)
+  then
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || c.queue_name
+      || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
+  end if;
+  if c.service_contract_id is null then
+    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
+    perform sb_internal._raise('S8425', array[_begin_dialog.on_contract]);
+  end if;
+  -- The system's own contracts, DEFAULT among them, are for everybody.
+  if c.service_contract_id >= 65536
+    and _begin_dialog.caller <> c.contract_owner and not (_begin_dialog.caller = any (c.referencers))
+    and not sb_internal._may(_begin_dialog.caller, c.contract_owner, c.referencers)
+  then
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text,
+      'use contract ' || _begin_dialog.on_contract]);
+  end if;
+  if lower(instance) = 'current database' then
+    select b.broker_instance::text into instance from sb_internal.broker as b where b.singleton;
+  end if;
+
+  if _begin_dialog.related_conversation is not null then
+    conversation_group := sb_internal._lock_group_of(_begin_dialog.related_conversation);
+    if conversation_group is null then
+      perform sb_internal._raise('S8426', array[_begin_dialog.related_conversation::text]);
+    end if;
+    if not exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _begin_dialog.related_conversation
+         and e.service_id = c.service_id)
+    then
+      perform sb_internal._raise('S9610', array[_begin_dialog.from_service, conversation_group::text]);
+    end if;
+  elsif _begin_dialog.related_conversation_group is not null then
+    conversation_group := _begin_dialog.related_conversation_group;
+    perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
+  end if;
+
+  return sb_internal._begin(c.service_id, c.service_contract_id, _begin_dialog.to_service, instance,
+    conversation_group, expires);
+end
+$$;
+comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) is
+  'BEGIN DIALOG behind sb.begin_dialog.';
+revoke all on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) from public;
+-- sqlgen:end functions/internal/_begin_dialog.sql
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:30d012ccd91f0e3adf1bc4ae2a0676cbda4ec46155875ea759c4d75197b1a9e3
+create or replace function sb_internal._create_endpoint(
+  conversation_handle uuid,
+  peer_handle uuid,
+  conversation_group_id uuid,
+  service_id integer,
+  service_contract_id integer,
+  is_initiator boolean,
+  far_service text,
+  far_broker_instance text,
+  lifetime timestamptz,
+  has_priorities boolean
+)
+  returns smallint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own_priority smallint := 5::smallint;
+begin
+  if _create_endpoint.has_priorities then
+    own_priority := sb_internal._priority(_create_endpoint.service_contract_id, _create_endpoint.service_id,
+      _create_endpoint.far_service);
+  end if;
+  insert into sb_internal.endpoint (conversation_handle, peer_handle, conversation_group_id, lifetime,
+    service_id, service_contract_id, priority, is_initiator, has_counter, far_service, far_broker_instance)
+  values (_create_endpoint.conversation_handle, _create_endpoint.peer_handle,
+    _create_endpoint.conversation_group_id, _create_endpoint.lifetime, _create_endpoint.service_id,
+    _create_endpoint.service_contract_id, own_priority, _create_endpoint.is_initiator,
+    _create_endpoint.is_initiator,
+    _create_endpoint.far_service, _create_endpoint.far_broker_instance);
+  if _create_endpoint.is_initiator then
+    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+    values (_create_endpoint.conversation_handle, -1);
+  end if;
+  if _create_endpoint.lifetime is not null then
+    -- Holds off alter_service, which moves due rows: the queue read next is the right one.
+    lock table sb_internal.message in access share mode;
+    insert into sb_internal.due (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
+    select _create_endpoint.conversation_handle, true, _create_endpoint.conversation_group_id, s.queue_id,
+           own_priority, _create_endpoint.lifetime
+      from sb_internal.service as s
+     where s.service_id = _create_endpoint.service_id;
+  end if;
+  return own_priority;
+end
+$$;
+comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) is
+  'Inserts an endpoint, an initiator''s counter row and, with a lifetime, the due row; fixes the priority (R-100) and returns it. has_priorities: the broker knows more levels than the default.';
+revoke all on function sb_internal._create_endpoint(
+  uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
+-- sqlgen:end functions/internal/_create_endpoint.sql
+-- sqlgen:begin functions/internal/_create_target.sql sha256:607acd0b5c4672c0eac1e0a087450c6008171320912489abe40209834b799f71
+create or replace function sb_internal._create_target(
+  e sb_internal.endpoint,
+  out outcome text,
+  out queue_id integer,
+  out priority smallint,
+  out has_activation_event boolean
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  target record;
+begin
+  outcome := 'wait';
+  if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
+    return;
+  end if;
+  -- The lock that the endpoint's foreign key takes anyway, taken first: a service being dropped is
+  -- then simply missing.
+  select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
+         t.is_poison_watched, t.has_activation_event,
+         exists (
+           select 1
+             from sb_internal.service_contract as a
+            where a.service_id = s.service_id
+              and a.service_contract_id = e.service_contract_id) as is_accepted,
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+    into target
+    from sb_internal.service as s
+    join sb_internal.service_status as t on t.service_id = s.service_id
+    join sb_internal.service as o on o.service_id = e.service_id
+   cross join sb_internal.broker as b
+   where s.name = e.far_service
+     and b.singleton
+     for key share of s;
+  if not found then
+    if e.far_broker_instance is not null then
+      outcome := 'error';
+      perform sb_internal._error_endpoint(e.conversation_handle, -8490, 'The service "' || e.far_service
+        || '" does not exist in broker instance ' || e.far_broker_instance || '.');
+    end if;
+    return;
+  end if;
+  if not target.is_accepting or target.is_poison_watched and sb_internal._poison_limit_reached(target.queue_id) then
+    return;
+  end if;
+  if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
+    outcome := 'error';
+    perform sb_internal._error_endpoint(e.conversation_handle, -8494,
+      'The owner of the initiating service has no permission to send to service "' || e.far_service || '".');
+    return;
+  end if;
+  if not target.is_accepted then
+    outcome := 'error';
+    perform sb_internal._error_endpoint(e.conversation_handle, -8408,
+      'The service "' || e.far_service || '" does not accept the contract of the dialog.');
+    return;
+  end if;
+
+  insert into sb.conversation_group (conversation_group_id, service_id)
+  values (e.peer_handle, target.service_id);
+  priority := sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, e.peer_handle, target.service_id,
+    e.service_contract_id, false, target.own_name, target.broker_instance::text, e.lifetime, target.has_priorities);
+  queue_id := target.queue_id;
+  has_activation_event := target.has_activation_event;
+  outcome := 'created';
+end
+$$;
+comment on function sb_internal._create_target(sb_internal.endpoint) is
+  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
+revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
+-- sqlgen:end functions/internal/_create_target.sql
+-- sqlgen:begin functions/internal/_deliver.sql sha256:3dfe96e72ed76c3c13eb8133b72254434390cd090e2bf569959cf7c44f882e51
+create or replace function sb_internal._deliver(queue_id integer, service_name text)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  to_service text;
+  deliverable text[] := '{}'::text[];
+  conversation uuid;
+  e sb_internal.endpoint;
+  moved bigint := 0::bigint;
+begin
+  if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
+    return moved;
+  end if;
+  -- From service to service, so that a backlog for one that takes nothing costs one step.
+  loop
+    select t.to_service_name
+      into to_service
+      from sb_internal.transmission as t
+     where (to_service is null or t.to_service_name > to_service)
+       and (_deliver.service_name is null or t.to_service_name = _deliver.service_name)
+     order by t.to_service_name
+     limit 1;
+    exit when not found;
+    if sb_internal._undeliverable(to_service) is null
+      and (_deliver.queue_id is null or exists (
+        select 1
+          from sb_internal.service as s
+         where s.name = to_service
+           and s.queue_id = _deliver.queue_id))
+    then
+      deliverable := deliverable || to_service;
+    end if;
+  end loop;
+
+  for conversation in
+    select w.conversation_handle
+      from (
+        select distinct t.conversation_handle
+          from sb_internal.transmission as t
+         where t.to_service_name = any (deliverable)) as w
+      join sb_internal.endpoint as o on o.conversation_handle = w.conversation_handle
+     cross join sb_internal.broker as b
+     where b.singleton
+     order by case when b.is_honor_broker_priority_on then o.priority end desc, w.conversation_handle
+  loop
+    -- A conversation somebody sends on or ends is moved on by him, or next time.
+    select o.*
+      into e
+      from sb_internal.endpoint as o
+     where o.conversation_handle = conversation
+       for no key update skip locked;
+    continue when not found;
+    perform 1
+       from sb_internal.send_counter as c
+      where c.conversation_handle = conversation
+      order by c.conversation_handle desc, c.message_sequence_number desc
+      limit 1
+        for no key update skip locked;
+    if found or not e.has_counter or e.state = 'DO' then
+      moved := moved + sb_internal._deliver_conversation(e);
+    end if;
+  end loop;
+  return moved;
+end
+$$;
+comment on function sb_internal._deliver(integer, text) is
+  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
+revoke all on function sb_internal._deliver(integer, text) from public;
+-- sqlgen:end functions/internal/_deliver.sql
+-- sqlgen:begin functions/internal/_drop_contract.sql sha256:985118e3a5d1be80d2d553fe5773746f4343fda64fcc76a5fd4467dd6526ff15
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
+create or replace function sb_internal._drop_contract(caller name, name text, if_exists boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  object record;
+  used_by text;
+  handles uuid[];
+  conversation uuid;
+begin
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('contract', _drop_contract.name, _drop_contract.if_exists);
+  if object.id is null then
+    return;
+  end if;
+  perform sb_internal._require_owner(_drop_contract.caller, object.owner, 'drop contract ' || _drop_contract.name);
+  perform sb_internal._require_user_object(object.id, 'contract ' || _drop_contract.name);
+  select coalesce(
+    (select 'service ' || s.name
+       from sb_internal.service_contract as c
+       join sb_internal.service as s on s.service_id = c.service_id
+      where c.service_contract_id = object.id
+      limit 1),
+    (select 'broker priority ' || p.name
+       from sb_internal.conversation_priority as p
+      where p.service_contract_id = object.id
+      limit 1))
+    into used_by;
+  if used_by is not null then
+    perform sb_internal._raise('S3716', array['contract ' || _drop_contract.name, used_by]);
+  end if;
+
+  -- Of two sides in this database one goes and the other is told; terminating both would tell nobody.
+  handles := sb_internal._lock_conversations(null, object.id);
+  for conversation in
+    select e.conversation_handle
+      from sb_internal.endpoint as e
+     where e.conversation_handle = any (handles)
+       and (e.is_initiator
+         or not exists (
+           select 1
+             from sb_internal.endpoint as p
+            where p.conversation_handle = e.peer_handle))
+     order by e.conversation_handle
+  loop
+    perform sb_internal._terminate(conversation, -8487,
+      'The contract "' || _drop_contract.name || '" of the conversation was dropped.');
+  end loop;
+  delete from sb_internal.contract as c
+   where c.service_contract_id = object.id;
+  perform sb_internal._sync_privileges(object.owner || object.acl);
+end
+$$;
+comment on function sb_internal._drop_contract(name, text, boolean) is
+  'DROP CONTRACT behind sb.drop_contract.';
+revoke all on function sb_internal._drop_contract(name, text, boolean) from public;
+-- sqlgen:end functions/internal/_drop_contract.sql
+-- sqlgen:begin functions/internal/_drop_service.sql sha256:e05c114a6af3d093e2bc5d213ec854e37e3bd120392d5f9e8ecf2469e840825e
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
+create or replace function sb_internal._drop_service(caller name, name text, if_exists boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  object record;
+  used_by text;
+  conversation uuid;
+begin
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('service', _drop_service.name, _drop_service.if_exists);
+  if object.id is null then
+    return;
+  end if;
+  perform sb_internal._require_owner(_drop_service.caller, object.owner, 'drop service ' || _drop_service.name);
+  perform sb_internal._require_user_object(object.id, 'service ' || _drop_service.name);
+  select p.name
+    into used_by
+    from sb_internal.conversation_priority as p
+   where p.local_service_id = object.id
+   limit 1;
+  if found then
+    perform sb_internal._raise('S3716', array['service ' || _drop_service.name, 'broker priority ' || used_by]);
+  end if;
+
+  foreach conversation in array sb_internal._lock_conversations(object.id, null) loop
+    perform sb_internal._terminate(conversation, -8470,
+      'The service "' || _drop_service.name || '" was dropped.');
+  end loop;
+  delete from sb_internal.service as s
+   where s.service_id = object.id;
+  perform sb_internal._sync_privileges(object.owner || object.acl);
+  perform sb_internal._announce('service_dropped', 'service', _drop_service.name);
+end
+$$;
+comment on function sb_internal._drop_service(name, text, boolean) is
+  'DROP SERVICE behind sb.drop_service.';
+revoke all on function sb_internal._drop_service(name, text, boolean) from public;
+-- sqlgen:end functions/internal/_drop_service.sql
+-- sqlgen:begin functions/internal/_first_send.sql sha256:61f0ab63bcd922a8b7358b98e867d56bbb389e16acc2999a1ebbfa0d3db0fc1a
+create or replace function sb_internal._first_send(conversation_handle uuid)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
+  -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
+  if exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    return false;
+  end if;
+  perform 1
+     from sb_internal.endpoint as e
+    where e.conversation_handle = _first_send.conversation_handle
+      for no key update;
+  if not found then
+    perform sb_internal._raise('S8426', array[_first_send.conversation_handle::text]);
+  end if;
+  if not exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    update sb_internal.endpoint as e
+       set has_counter = true
+     where e.conversation_handle = _first_send.conversation_handle;
+    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+    values (_first_send.conversation_handle, -1);
+  end if;
+  return false;
+end
+$$;
+comment on function sb_internal._first_send(uuid) is
+  'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
+revoke all on function sb_internal._first_send(uuid) from public;
+-- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_lock_conversation.sql sha256:1ccab75990a146d72a9653f994da8816e07f34c2055067ba3b5a0dcb3f5b809e
+-- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
+create or replace function sb_internal._lock_conversation(conversation_handle uuid)
+  returns sb_internal.endpoint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  locked sb_internal.endpoint;
+begin
+  if _lock_conversation.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+  perform sb_internal._lock_group_of(_lock_conversation.conversation_handle);
+  select e.*
+    into locked
+    from sb_internal.endpoint as e
+   where e.conversation_handle = _lock_conversation.conversation_handle
+     for no key update;
+  if locked.has_counter then
+    perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
+  end if;
+  if locked.conversation_handle is null then
+    perform sb_internal._raise('S8426', array[_lock_conversation.conversation_handle::text]);
+  end if;
+  return locked;
+end
+$$;
+comment on function sb_internal._lock_conversation(uuid) is
+  'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
+revoke all on function sb_internal._lock_conversation(uuid) from public;
+-- sqlgen:end functions/internal/_lock_conversation.sql
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:bd328538339731fccd39dce51daf5a9d9a9413df33477607c34c47ec34d004b7
+-- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
+-- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
+-- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
+-- begins anew; who waited for it goes on meanwhile. But so many may be at work that somebody is always in
+-- the way: after a while it stands firm, and who has locks in another order has to retry.
+-- Row by row, not in a join: how many conversations there are is what statistics know least.
+create or replace function sb_internal._lock_conversations(service_id integer, service_contract_id integer)
+  returns uuid[]
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own_timeout text := current_setting('lock_timeout');
+  insist_at timestamptz := clock_timestamp() + interval '5 seconds';
+  is_polite boolean;
+  id uuid;
+  handles uuid[];
+begin
+  loop
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
+    begin
+      for pass in 1..2 loop
+        for id in
+          select distinct e.conversation_group_id
+            from sb_internal.endpoint as e
+           where e.service_id = _lock_conversations.service_id
+              or e.service_contract_id = _lock_conversations.service_contract_id
+           order by e.conversation_group_id
+        loop
+          perform 1
+             from sb.conversation_group as g
+            where g.conversation_group_id = id
+              for update;
+        end loop;
+        perform 1
+           from sb_internal.endpoint as e
+          where e.service_id = _lock_conversations.service_id
+             or e.service_contract_id = _lock_conversations.service_contract_id
+          order by e.conversation_handle
+            for update;
+        for id in
+          select e.conversation_handle
+            from sb_internal.endpoint as e
+           where e.service_id = _lock_conversations.service_id
+              or e.service_contract_id = _lock_conversations.service_contract_id
+           order by e.conversation_handle
+        loop
+          perform 1
+             from sb_internal.send_counter as c
+            where c.conversation_handle = id
+              for update;
+        end loop;
+        -- Keeps new ones from coming, each of which needs a key share lock of its service (foreign key)
+        -- and an insert. Late, since it stops work that has nothing to do with the conversations locked so
+        -- far; the second pass takes those that came before it.
+        if _lock_conversations.service_id is not null then
+          perform 1
+             from sb_internal.service as s
+            where s.service_id = _lock_conversations.service_id
+              for update;
+        else
+          lock table sb_internal.endpoint in share row exclusive mode;
+        end if;
+      end loop;
+      perform set_config('lock_timeout', own_timeout, true);
+      select array_agg(e.conversation_handle order by e.conversation_handle)
+        into handles
+        from sb_internal.endpoint as e
+       where e.service_id = _lock_conversations.service_id
+          or e.service_contract_id = _lock_conversations.service_contract_id;
+      return coalesce(handles, '{}');
+    exception
+      when lock_not_available then
+        if not is_polite then
+          raise;
+        end if;
+      when deadlock_detected then
+        -- Giving back what was taken here is no help against one who waits for a lock that the transaction
+        -- had before.
+        if clock_timestamp() >= insist_at + interval '5 seconds' then
+          raise;
+        end if;
+    end;
+    perform pg_sleep(random() * 0.1);
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_conversations(integer, integer) is
+  'Locks every endpoint, with its group and counter, of a service or of a contract (the other argument null), keeps new ones from coming, and returns the handles. Part of a deadlock only after 5 s without success, and the victim of one only after 10 s.';
+revoke all on function sb_internal._lock_conversations(integer, integer) from public;
+-- sqlgen:end functions/internal/_lock_conversations.sql
+-- sqlgen:begin functions/internal/_lock_counters.sql sha256:cd2e99133b999a1937cabfb6591b7c19b3cd1ac0a1c2ae9d721b4a3add878716
+-- A reader answers the conversations of its group in the order of their messages, not of their handles. So
+-- who wants several for one SEND does as _lock_conversations: waits only far shorter than deadlock_timeout,
+-- and else gives all back and begins anew. That is no help against one who waits for a lock that the
+-- transaction had before: so after a while it stands firm, and one of the two is the victim.
+create or replace function sb_internal._lock_counters(conversation_handles uuid[])
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own_timeout text := current_setting('lock_timeout');
+  insist_at timestamptz := clock_timestamp() + interval '3 seconds';
+  is_polite boolean;
+begin
+  loop
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
+    begin
+      -- A target that has sent nothing yet has no counter: _first_send locks its endpoint.
+      perform 1
+         from sb_internal.endpoint as e
+        where e.conversation_handle = any (_lock_counters.conversation_handles)
+          and not e.has_counter
+        order by e.conversation_handle
+          for no key update;
+      perform 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = any (_lock_counters.conversation_handles)
+        order by c.conversation_handle
+          for no key update;
+      perform set_config('lock_timeout', own_timeout, true);
+      return;
+    exception
+      when lock_not_available then
+        if not is_polite then
+          raise;
+        end if;
+    end;
+    perform pg_sleep(random() * 0.05);
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_counters(uuid[]) is
+  'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success.';
+revoke all on function sb_internal._lock_counters(uuid[]) from public;
+-- sqlgen:end functions/internal/_lock_counters.sql
+-- sqlgen:begin functions/internal/_poison_count.sql sha256:e4b44e24213dc0ffa470b2d4db874266bc6d95d4e745a0b9dde71fe0a1e3d62b
+-- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
+-- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
+create or replace function sb_internal._poison_count(queue_id integer, with_running boolean default false)
+  returns integer
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  position bigint := sb_internal._cell(_poison_count.queue_id, 'poison_position');
+  horizon bigint;
+  entry bigint;
+  receiver bigint;
+  counted bigint[] := '{}'::bigint[];
+  rollbacks integer := 0;
+  status text;
+begin
+  if position is null then
+    return 0;
+  end if;
+  for age in 0..15 loop
+    entry := sb_internal._cell(_poison_count.queue_id, 'poison_' || ((position - age) & 15));
+    exit when entry is null or entry = 0;
+
+    -- The entry has the low half of a transaction id, and what it means is the id nearest to the horizon. Those
+    -- still running may lie beyond it. So may an id from another cluster, asking for whose status raises.
+    horizon := coalesce(horizon, pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    receiver := horizon + ((entry - horizon + 2147483648) & 4294967295) - 2147483648;
+    exit when receiver < 3;
+    begin
+      status := pg_xact_status(receiver::text::xid8);
+    exception
+      when invalid_parameter_value then
+        perform sb_internal._poison_reset(_poison_count.queue_id);
+        return 0;
+    end;
+
+    exit when status = 'committed';
+    continue when receiver = any (counted)
+      or status is distinct from 'aborted' and not (status = 'in progress' and _poison_count.with_running);
+
+    if counted = '{}' and sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp() then
+      -- The ids were not written here but restored from a dump.
+      perform sb_internal._poison_reset(_poison_count.queue_id);
+      return 0;
+    end if;
+    counted := counted || receiver;
+    -- A ring full of rollbacks says how many came before its oldest entry.
+    rollbacks := cardinality(counted) + case when age = 15 then (entry >> 32)::integer else 0 end;
+  end loop;
+  return rollbacks;
+end
+$$;
+comment on function sb_internal._poison_count(integer, boolean) is
+  'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are passed over, or counted as if they were to fail. Survives the rollbacks it counts.';
+revoke all on function sb_internal._poison_count(integer, boolean) from public;
+-- sqlgen:end functions/internal/_poison_count.sql
+-- sqlgen:begin functions/internal/_poison_reset.sql sha256:5b9b8c42e1a00d2c027a5f570692535ede57970fa605be76aee78e841564103d
+create or replace function sb_internal._poison_reset(queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  for slot in 0..15 loop
+    perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_poison_' || slot)::regclass, 0);
+  end loop;
+  perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_poison_alarm')::regclass, 0);
+  perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_stamp')::regclass, sb_internal._stamp());
+end
+$$;
+comment on function sb_internal._poison_reset(integer) is
+  'Forgets the rollbacks counted for a queue. Takes effect at once and survives a rollback.';
+revoke all on function sb_internal._poison_reset(integer) from public;
+-- sqlgen:end functions/internal/_poison_reset.sql
+-- sqlgen:begin functions/internal/_route.sql sha256:dbccf1aa8d3fb416d622b216598a47cfe82359205418e8a1de2bccb01c0be31b
+create or replace function sb_internal._route(service_name text, broker_instance text)
+  returns text
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own text := (select b.broker_instance::text from sb_internal.broker as b where b.singleton);
+begin
+  return (
+    select r.address
+      from sb_internal.route as r
+     where (r.remote_service_name is null or r.remote_service_name = _route.service_name)
+       and (r.broker_instance is null or _route.broker_instance is null
+         or r.broker_instance = _route.broker_instance)
+       and (r.lifetime is null or r.lifetime > sb_internal._now())
+       -- A wildcard route to LOCAL leads to this broker only.
+       and (r.address <> 'LOCAL' or coalesce(r.broker_instance, _route.broker_instance, own) = own)
+     order by (r.remote_service_name is not null and r.broker_instance is not null
+                and _route.broker_instance is not null) desc,
+              (r.remote_service_name is not null and r.broker_instance is null) desc,
+              (r.remote_service_name is not null) desc,
+              (r.mirror_address is not null) desc,
+              (r.address = 'LOCAL') desc, r.route_id
+     limit 1);
+end
+$$;
+comment on function sb_internal._route(text, text) is
+  'Address of the route that a dialog to the service takes (R-299 to R-302), null when there is none. Expired routes do not count.';
+revoke all on function sb_internal._route(text, text) from public;
+-- sqlgen:end functions/internal/_route.sql
+-- sqlgen:begin functions/internal/_send.sql sha256:e8f387f2767a7a4b76e5cccffb5e3726dd5f2d9f50abb74099ef990b045bb2e9
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
+create or replace function sb_internal._send(
+  caller name,
+  conversation_handle uuid,
+  message_type text,
+  bodies bytea[],
+  is_text boolean,
+  is_validated boolean default false
+)
+  returns sb_internal.unsettled
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  e sb_internal.endpoint;
+  c record;
+  target record;
+  single bytea;
+  quantity integer := 1;
+  last_sequence bigint;
+  is_waiting boolean;
+  is_direct boolean;
+  unsettled sb_internal.unsettled;
+begin
+  if _send.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+
+  if bodies is not null then
+    quantity := cardinality(bodies);
+    single := bodies[1];
+    if quantity <> 1 or single is null then
+      -- Also one body in an array that does not begin at 1.
+      bodies := sb_internal._clean_bodies(bodies);
+      single := bodies[1];
+    else
+      if octet_length(single) > 268435456 then
+        perform sb_internal._raise('S8459', array[octet_length(single)::text]);
+      elsif octet_length(single) = 0 then
+        -- No body, zero length: all the same to the receiver (R-156).
+        single := null;
+      end if;
+    end if;
+  end if;
+
+  -- The counter row is the conversation's lock for SEND, so that locking costs nothing of its own. A
+  -- statement of its own all the same: what is looked at afterwards must be looked at after the wait.
+  -- Read from its top end; when somebody else has counted on meanwhile, again.
+  loop
+    update sb_internal.send_counter as n
+       set message_sequence_number = n.message_sequence_number + quantity
+     where n.ctid = (
+       select l.ctid
+         from sb_internal.send_counter as l
+        where l.conversation_handle = _send.conversation_handle
+        order by l.conversation_handle desc, l.message_sequence_number desc
+        limit 1)
+    returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
+    exit when found or sb_internal._first_send(_send.conversation_handle);
+  end loop;
+
+  -- All that SEND has to know, one index probe each. Touching message here also holds off
+  -- alter_service, which moves messages to another queue, until this transaction has ended.
+  select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
+         t.message_type_id, t.validation,
+         case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
+         p.conversation_group_id, p.priority, p.state as peer_state,
+         d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
+         exists (
+           select 1
+             from sb_internal.message as m
+            where m.conversation_handle = h.conversation_handle
+              and m.message_type_id in (1, 2)) as is_ended
+    into c
+    from sb_internal.endpoint as h
+    join sb_internal.service_status as o on o.service_id = h.service_id
+    left join sb_internal.contract_message as t
+      on t.service_contract_id = h.service_contract_id
+     and t.message_type_name = _send.message_type
+    left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
+    left join sb_internal.service_status as d on d.service_id = p.service_id
+   where h.conversation_handle = _send.conversation_handle;
+  e := c.endpoint;
+
+  if _send.caller <> c.queue_owner and not (_send.caller = any (c.receivers))
+    and not sb_internal._may(_send.caller, c.queue_owner, c.receivers)
+  then
+    perform sb_internal._raise('42501', array[_send.caller::text, 'send on this conversation'],
+      'conversation_handle=' || _send.conversation_handle);
+  end if;
+  if e.state <> 'CO' or c.is_ended or e.lifetime <= clock_timestamp() then
+    perform sb_internal._raise('S8429', array[_send.conversation_handle::text,
+      sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle)]);
+  end if;
+  if c.is_allowed is not true then
+    perform sb_internal._refuse_message_type(_send.message_type, e.service_contract_id, e.is_initiator);
+  end if;
+  if c.is_retention_enabled and not c.is_queue_enabled then
+    perform sb_internal._raise('S9618', array[q.name])
+       from sb_internal.service as s
+       join sb_internal.queue as q on q.queue_id = s.queue_id
+      where s.service_id = e.service_id;
+  end if;
+
+  if c.validation <> 'NONE' and not _send.is_validated then
+    if exists (
+      select 1
+        from unnest(coalesce(bodies, array[null::bytea])) as b (body)
+       where not sb_internal._is_valid_body(c.message_type_id, c.validation, nullif(b.body, ''), _send.is_text))
+    then
+      perform sb_internal._invalid_body(e, _send.message_type, c.validation);
+      quantity := 0;
+    end if;
+    -- A validator function runs in the caller's wrapper, with the caller's rights, and comes back.
+    select array[_send.conversation_handle], t.name, bodies, _send.is_text, t.validator, t.validation
+      into unsettled
+      from sb_internal.message_type as t
+     where t.message_type_id = c.message_type_id
+       and t.validator is not null;
+    if quantity = 0 or found and bodies is not null then
+      -- Nothing is sent: no number is used.
+      update sb_internal.send_counter as n
+         set message_sequence_number = n.message_sequence_number - coalesce(cardinality(bodies), 1)
+       where n.conversation_handle = _send.conversation_handle
+         and n.message_sequence_number = last_sequence;
+      return case when quantity > 0 then unsettled end;
+    end if;
+  end if;
+  if quantity = 0 then
+    return null;
+  end if;
+
+  -- Where to: straight into the peer's queue when that is there and on and nothing is ahead of us,
+  -- else into the transmission queue.
+  is_direct := c.is_accepting and not is_waiting;
+  if c.queue_id is null and not is_waiting then
+    if last_sequence >= quantity or not e.is_initiator then
+      -- The peer was there and is gone without a word: cleaned up (R-227).
+      perform sb_internal._error_endpoint(e.conversation_handle, -8462,
+        'The remote conversation endpoint has been closed.');
+      return null;
+    end if;
+    select t.outcome, t.queue_id, t.priority, t.has_activation_event
+      into target
+      from sb_internal._create_target(e) as t;
+    if target.outcome = 'error' then
+      return null;
+    end if;
+    is_direct := target.outcome = 'created';
+    c.conversation_group_id := e.peer_handle;
+    c.priority := target.priority;
+    c.queue_id := target.queue_id;
+    c.has_activation_event := target.has_activation_event;
+  elsif is_direct and c.is_poison_watched
+    and pg_sequence_last_value(('sb_internal.queue_' || c.queue_id || '_poison_alarm')::regclass) = 1
+    and sb_internal._poison_limit_reached(c.queue_id)
+  then
+    perform sb_internal._poison_disable(c.queue_id);
+    is_direct := false;
+  end if;
+
+  if c.is_retention_enabled then
+    perform sb_internal._retain_sent(e, c.message_type_id, last_sequence - quantity + 1,
+      coalesce(bodies, array[null::bytea]));
+  end if;
+
+  if not is_direct then
+    insert into sb_internal.transmission (conversation_handle, message_sequence_number, message_type_id,
+      enqueue_time, to_service_name, message_body)
+    select _send.conversation_handle, last_sequence - quantity + b.ordinality, c.message_type_id, clock_timestamp(),
+           e.far_service, nullif(b.body, '')
+      from unnest(coalesce(bodies, array[null::bytea])) with ordinality as b (body, ordinality);
+    perform sb_internal._parked(e, is_waiting);
+    return null;
+  end if;
+  if c.peer_state = 'DO' then
+    -- The peer has ended; its EndDialog has not arrived here yet. What it gets is discarded (R-220).
+    return null;
+  end if;
+  if quantity = 1 then
+    insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    values (nextval('sb_internal.queuing_order'), last_sequence, clock_timestamp(), c.queue_id,
+      c.message_type_id, e.peer_handle, c.conversation_group_id, c.priority, single);
+  else
+    insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    select nextval('sb_internal.queuing_order'), last_sequence - quantity + b.ordinality, clock_timestamp(), c.queue_id,
+           c.message_type_id, e.peer_handle, c.conversation_group_id, c.priority, b.body
+      from unnest(bodies) with ordinality as b (body, ordinality);
+  end if;
+  -- As _wake, on the hot path.
+  if not (pg_try_advisory_lock(8420, c.queue_id) and pg_advisory_unlock(8420, c.queue_id)) then
+    perform pg_notify('sb_queue_' || c.queue_id, '');
+  end if;
+  if c.has_activation_event then
+    perform sb_internal._monitor_arrival(c.queue_id);
+  end if;
+  return null;
+end
+$$;
+comment on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) is
+  'SEND: one step for all bodies (null: one message without a body). Locks the counter of the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
+revoke all on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) from public;
+-- sqlgen:end functions/internal/_send.sql
+-- sqlgen:begin functions/internal/_send_event.sql sha256:4cfb6956fb3d9b9b3ee0d2a0ae44cb2b248ef4ef98cf787720389a06297eae7d
+create or replace function sb_internal._send_event(queue_id integer, event text)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  n sb_internal.event_notification;
+  queue_name text;
+  body bytea;
+begin
+  -- The row lock makes the first event begin one dialog, not two. Never the catalog lock: events come
+  -- out of sends and receives, which hold locks of conversations.
+  for n in
+    select o.*
+      from sb_internal.event_notification as o
+     where o.queue_id = _send_event.queue_id
+       and o.event = _send_event.event
+     order by o.event_notification_id
+       for no key update
+  loop
+    if n.conversation_handle is null then
+      n.conversation_handle := sb_internal._begin(2, 2, n.to_service, n.broker_instance, null, null);
+      update sb_internal.event_notification as o
+         set conversation_handle = n.conversation_handle
+       where o.event_notification_id = n.event_notification_id;
+    end if;
+    if body is null then
+      select q.name
+        into queue_name
+        from sb_internal.queue as q
+       where q.queue_id = _send_event.queue_id;
+      body := sb_internal._event_body(_send_event.event, queue_name);
+    end if;
+    if not sb_internal._post(n.conversation_handle, 4, body) then
+      perform sb_internal._remove_event_notification(n.event_notification_id);
+      perform sb_internal._announce('event_notification_dropped', 'event_notification', n.name);
+      raise log 'sb: event notification % of queue % is dropped: its conversation % can no longer send',
+        n.name, queue_name, n.conversation_handle;
+    end if;
+  end loop;
+end
+$$;
+comment on function sb_internal._send_event(integer, text) is
+  'Sends QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED to the event notifications of a queue, in this transaction (R-112, R-113). One whose subscriber has ended the conversation is dropped (R-111). Locks the notifications, then their dialogs.';
+revoke all on function sb_internal._send_event(integer, text) from public;
+-- sqlgen:end functions/internal/_send_event.sql
+-- sqlgen:begin functions/internal/_stamp.sql sha256:380b45fd1fd9cd36fc540a82eff0a9b6d08fffd0937661109663d759093495f6
+create or replace function sb_internal._stamp()
+  returns bigint
+  language plpgsql
+  stable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select (hashtextextended(c.system_identifier || '/' || d.oid || '/' || 'sb_internal.message'::regclass::oid, 0)
+            & 9223372036854775807)
+      from pg_control_system() as c
+      join pg_database as d on d.datname = current_database());
+end
+$$;
+comment on function sb_internal._stamp() is
+  'Identity of this copy of the broker: cluster, database, message table. Reads the control file (some 20 µs): for rare paths only.';
+revoke all on function sb_internal._stamp() from public;
+-- sqlgen:end functions/internal/_stamp.sql
+-- sqlgen:begin functions/admin/after_restore.sql sha256:2db0fdcb55927e4fa8ae00d95ecaeefaf95c6fc24e9ab2b81af0132ec78a1247
+create or replace function sb.after_restore()
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._after_restore(current_user);
+end;
+comment on function sb.after_restore() is
+  'To be called after a data-only restore or a logical failover: forgets search hints and poison counts, which were written in another place, and puts the queuing order behind every message. For admins.';
+revoke all on function sb.after_restore() from public;
+-- sqlgen:end functions/admin/after_restore.sql
+-- sqlgen:begin functions/activation/_probe_queue.sql sha256:78f7481bbc6a0471a25c9467c6c56f0aafc586a25c77e9d094bda9f01d721c58
+create or replace function sb_internal._probe_queue(
+  caller name,
+  queue_id integer,
+  out head bigint,
+  out receives bigint
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  levels smallint[];
+  is_counting boolean;
+  conversation uuid;
+begin
+  perform sb_internal._require_admin(_probe_queue.caller, 'run an activator');
+  if not coalesce(sb_internal._queue_is_on(_probe_queue.queue_id), false) then
+    return;
+  end if;
+  select b.priority_levels, q.is_poison_message_handling_enabled
+    into levels, is_counting
+    from sb_internal.broker as b
+    join sb_internal.queue as q on q.queue_id = _probe_queue.queue_id
+   where b.singleton;
+  if is_counting then
+    receives := coalesce(sb_internal._cell(_probe_queue.queue_id, 'poison_position'), 0);
+  end if;
+  -- What could be received is what could be locked; the subtransaction gives the lock back.
+  begin
+    select g.conversation_handle
+      into conversation
+      from sb_internal._next_group(_probe_queue.queue_id, levels) as g;
+    if conversation is null then
+      return;
+    end if;
+    head := hashtextextended(concat_ws(' ', conversation,
+      coalesce((
+        select m.queuing_order
+          from sb_internal.message as m
+         where m.conversation_handle = conversation
+         order by m.message_sequence_number
+         limit 1), 0),
+      (select min(d.due_at)
+         from sb_internal.due as d
+        where d.conversation_handle = conversation
+          and d.due_at <= sb_internal._now())), 0);
+    perform sb_internal._raise('SB003');
+  exception
+    when sqlstate 'SB003' then
+      null;
+  end;
+end
+$$;
+comment on function sb_internal._probe_queue(name, integer) is
+  'A look at what the next receive would get, behind sb.probe_queue.';
+revoke all on function sb_internal._probe_queue(name, integer) from public;
+-- sqlgen:end functions/activation/_probe_queue.sql
+-- sqlgen:begin functions/activation/probe_queue.sql sha256:38b3b0b4b5f62d6f5af0d1b0932dcc15283907cbf1d8ae81476762e3c2ff0fce
+create or replace function sb.probe_queue(queue_id integer, out head bigint, out receives bigint)
+  returns record
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select p.head, p.receives
+    from sb_internal._probe_queue(current_user, probe_queue.queue_id) as p;
+end;
+comment on function sb.probe_queue(integer) is
+  'For activators: head is null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. receives is the counter of activation_scan, null while poison handling is off. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
+revoke all on function sb.probe_queue(integer) from public;
+-- sqlgen:end functions/activation/probe_queue.sql
+-- sqlgen:begin views/conversation_endpoints.sql sha256:03b61b7b22de1470a87344e57231e91aaa0d70695520a1a7ca7e777114b74449
+create or replace view sb.conversation_endpoints
+  with (security_barrier = true)
+as
+select e.conversation_handle,
+       case when e.is_initiator then e.conversation_handle else e.peer_handle end as conversation_id,
+       e.is_initiator,
+       e.service_contract_id,
+       e.conversation_group_id,
+       e.service_id,
+       e.lifetime,
+       x.state,
+       case x.state
+         when 'SO' then 'STARTED_OUTBOUND'
+         when 'CO' then 'CONVERSING'
+         when 'DI' then 'DISCONNECTED_INBOUND'
+         when 'DO' then 'DISCONNECTED_OUTBOUND'
+         when 'ER' then 'ERROR'
+       end as state_desc,
+       e.far_service,
+       e.far_broker_instance,
+       pg_catalog.to_regrole(pg_catalog.quote_ident(s.owner))::oid::integer as principal_id,
+       (select d.due_at
+          from sb_internal.due as d
+         where d.conversation_handle = e.conversation_handle
+           and not d.is_lifetime) as dialog_timer,
+       coalesce((
+         select c.message_sequence_number + 1
+           from sb_internal.send_counter as c
+          where c.conversation_handle = e.conversation_handle
+          order by c.conversation_handle desc, c.message_sequence_number desc
+          limit 1), 0) as send_sequence,
+       e.service_id < 65536 as is_system,
+       e.priority
+  from sb_internal.endpoint as e
+  join sb_internal.service as s on s.service_id = e.service_id
+ cross join lateral sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) as x (state)
+ where s.queue_id = any ((select sb_internal._visible(current_user, 'queue'))::integer[]);
+comment on view sb.conversation_endpoints is
+  'Both sides of conversations, each with the handle that its side uses; of services whose queue the reader may receive from. conversation_id is what the two sides share. state is SO, CO, DI, DO or ER as it holds now, also when the end is still unread or the lifetime has just passed. send_sequence is the next number to be sent, dialog_timer when the timer is due.';
+-- sqlgen:end views/conversation_endpoints.sql
+-- sqlgen:begin grants/grants.sql sha256:865e56a64d49909347abdd5405930160c5eec2a0fbae699ef743864ec3696e21
+-- The whole grant matrix. Nobody but the owner has anything, until a verb gives it:
+--
+--                         USAGE sb   EXECUTE                       SELECT views   tables, sequences, sb_internal
+--   public                   -       -                                  -         -
+--   role with a right        x       _grantable(false)                  x         -
+--   owner of an object       x       _grantable(true)                   x         -
+--   admin                    x       _grantable(true)                   x         -
+--
+-- Which role has what is catalog data; _sync_privileges turns it into privileges. It runs here too, so
+-- that roles get the functions and views that a new version brings.
+revoke all on schema sb, sb_internal from public;
+revoke all on all tables in schema sb, sb_internal from public;
+revoke all on all sequences in schema sb, sb_internal from public;
+revoke all on all routines in schema sb, sb_internal from public;
+do $$
+begin
+  perform sb_internal._lock_catalog();
+  perform sb_internal._sync_privileges(array(
+    select pg_catalog.unnest(b.admins) from sb_internal.broker as b
+     union
+    select t.owner from sb_internal.message_type as t
+     union
+    select pg_catalog.unnest(c.referencers || c.owner) from sb_internal.contract as c
+     union
+    select pg_catalog.unnest(q.receivers || q.owner) from sb_internal.queue as q
+     union
+    select pg_catalog.unnest(s.senders || s.owner) from sb_internal.service as s
+     union
+    select r.owner from sb_internal.route as r));
+end
+$$;
+-- sqlgen:end grants/grants.sql
+do $$
+declare
+  _object record;
+  _left integer;
+  _before integer;
+  _stuck boolean;
+begin
+  loop
+    _left := 0;
+    for _object in
+      select 'view' as kind, c.oid, c.oid::regclass::text as name
+        from pg_catalog.pg_class as c
+       where c.relnamespace = 'sb'::regnamespace
+         and c.relkind = 'v'
+         and c.relname like '%~old'
+      union all
+      select 'routine', p.oid, p.oid::regprocedure::text
+        from pg_catalog.pg_proc as p
+       where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+         and p.proname like '%~old'
+      union all
+      select 'trigger', t.oid, pg_catalog.format('%I on %s', t.tgname, t.tgrelid::regclass)
+        from pg_catalog.pg_trigger as t
+        join pg_catalog.pg_class as c on c.oid = t.tgrelid
+       where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+         and not t.tgisinternal
+         and t.tgname like '%~old'
+       order by oid desc
+    loop
+      begin
+        execute pg_catalog.format('drop %s %s', _object.kind, _object.name);
+      exception
+        when dependent_objects_still_exist then
+          if _stuck then
+            raise;
+          end if;
+          _left := _left + 1;
+      end;
+    end loop;
+    exit when _left = 0;
+    _stuck := _left = _before;
+    _before := _left;
+  end loop;
+end
+$$;
 delete from sb_internal.meta where version = 3;
 -- sqlgen:done

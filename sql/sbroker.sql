@@ -10486,7 +10486,1594 @@ insert into sb_internal.meta(version, name) values (2, 'functions');
 -- migrations/000003_v0_2.up.sql
 set local lock_timeout = '10s';
 
+-- All that is changed below, at once and before anything else.
+do $$
+begin
+  for attempt in 1..30 loop
+    begin
+      -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
+      perform pg_catalog.set_config('lock_timeout', '200ms', true);
+      lock table sb_internal.endpoint, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      exit;
+    exception
+      when lock_not_available then
+        if attempt = 30 then
+          raise exception using errcode = 'lock_not_available', message = 'the tables of conversations and messages are in use all the time',
+            hint = 'try again when no long transaction works with queues: pg_stat_activity shows them';
+        end if;
+    end;
+    perform pg_catalog.pg_sleep(pg_catalog.random() * 0.2);
+  end loop;
+  perform pg_catalog.set_config('lock_timeout', '10s', true);
+end
+$$;
+-- Without a key and without this, a publication FOR ALL TABLES would make every receive fail.
+alter table sb_internal.message replica identity full;
+alter table sb_internal.retained_message replica identity full;
+
+-- Services and contracts are kept from being dropped by a lock on their names (_share_name): a key share lock
+-- of the one service row by every transaction that begins a dialog made a multixact of each of them.
+alter table sb_internal.endpoint drop constraint endpoint_service_id_fkey;
+
+comment on column sb_internal.endpoint.has_counter is
+  'Written with the first row in send_counter unless the dialog began in the same transaction: makes a repeatable read transaction that cannot see that row fail (40001) instead of counting from zero again. Says nothing else.';
+
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
+alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, has_priorities boolean) rename to "_create_endpoint~old";
+alter function sb_internal._first_send(conversation_handle uuid) rename to "_first_send~old";
+alter function sb_internal._lock_conversations(service_id integer, service_contract_id integer) rename to "_lock_conversations~old";
+alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint) rename to "_probe_queue~old";
+alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint) rename to "probe_queue~old";
+alter function sb_internal._begin(service_id integer, service_contract_id integer, far_service text, far_broker_instance text, conversation_group_id uuid, lifetime timestamptz) rename to "_begin~old";
+-- sqlgen:begin functions/internal/_after_restore.sql sha256:c05df8b5352a02e78c653374a7263066aed9d7849a17b84d00a857123774b19f
+create or replace function sb_internal._after_restore(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  q record;
+  level smallint;
+  highest bigint;
+  sb_owner constant name := (select pg_get_userbyid(n.nspowner) from pg_namespace as n where n.nspname = 'sb');
+begin
+  perform sb_internal._require_admin(_after_restore.caller, 'call after_restore');
+  perform sb_internal._lock_catalog();
+  for q in
+    select o.queue_id, b.priority_levels
+      from sb_internal.queue as o
+     cross join sb_internal.broker as b
+  loop
+    perform sb_internal._queue_sequences(q.queue_id);
+    perform sb_internal._poison_reset(q.queue_id);
+    perform setval(('sb_internal.queue_' || q.queue_id || '_search')::regclass, 0);
+    foreach level in array q.priority_levels loop
+      perform setval(('sb_internal.queue_' || q.queue_id || '_hint_' || level)::regclass, 0);
+    end loop;
+  end loop;
+  select greatest(
+           (select max(m.queuing_order) from sb_internal.message as m),
+           (select max(r.queuing_order) from sb_internal.retained_message as r))
+    into highest;
+  if highest >= coalesce(pg_sequence_last_value('sb_internal.queuing_order'), 0) then
+    perform setval('sb_internal.queuing_order', highest);
+  end if;
+  perform sb_internal._next_catalog_ids();
+
+  -- The system is his who owns sb here. Else its events would be those of a stranger.
+  update sb_internal.message_type as t
+     set owner = sb_owner
+   where t.message_type_id < 65536
+     and t.owner <> sb_owner;
+  update sb_internal.contract as c
+     set owner = sb_owner
+   where c.service_contract_id < 65536
+     and c.owner <> sb_owner;
+  update sb_internal.queue as o
+     set owner = sb_owner
+   where o.is_system
+     and o.owner <> sb_owner;
+  update sb_internal.service as s
+     set owner = sb_owner
+   where s.service_id < 65536
+     and s.owner <> sb_owner;
+  perform sb_internal._sync_all_privileges();
+end
+$$;
+comment on function sb_internal._after_restore(name) is
+  'sb.after_restore with the callers rights checked.';
+revoke all on function sb_internal._after_restore(name) from public;
+-- sqlgen:end functions/internal/_after_restore.sql
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:6bb20fa5a8d2cbe5875bbf81b12fda51f67c8549a6c5f63b482029cc25e37476
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
+create or replace function sb_internal._begin_dialog(
+  caller name,
+  from_service text,
+  to_service text,
+  on_contract text,
+  broker_instance text,
+  related_conversation uuid,
+  related_conversation_group uuid,
+  lifetime interval
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  c record;
+  conversation_group uuid;
+  expires timestamptz;
+  instance text := _begin_dialog.broker_instance;
+begin
+  if _begin_dialog.to_service is null or _begin_dialog.to_service = ''
+    or char_length(_begin_dialog.to_service) > 256
+  then
+    perform sb_internal._require_name(_begin_dialog.to_service, 'service', 256);
+  end if;
+  if char_length(instance) > 128 then
+    perform sb_internal._raise('S8413');
+  end if;
+  if _begin_dialog.related_conversation is not null and _begin_dialog.related_conversation_group is not null then
+    perform sb_internal._raise('22023',
+      array['related_conversation and related_conversation_group exclude each other']);
+  end if;
+  if _begin_dialog.lifetime is not null then
+    if _begin_dialog.lifetime <= interval '0'
+      or extract(epoch from _begin_dialog.lifetime) > 2147483647
+    then
+      perform sb_internal._raise('S8411', array[_begin_dialog.lifetime::text]);
+    end if;
+    expires := sb_internal._now() + _begin_dialog.lifetime;
+  end if;
+
+  -- Against service and contract being dropped: who looks later sees what the drop has left.
+  if sb_internal._share_name('service', _begin_dialog.from_service)
+    or sb_internal._share_name('contract', _begin_dialog.on_contract)
+  then
+    perform 1
+       from sb_internal.service as s
+       join sb_internal.contract as k on k.name = _begin_dialog.on_contract
+      where s.name = _begin_dialog.from_service
+        for key share;
+  end if;
+  select s.service_id, q.name as queue_name, q.owner, q.receivers,
+         k.service_contract_id, k.owner as contract_owner, k.referencers,
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+    into c
+    from sb_internal.broker as b
+    left join sb_internal.service as s on s.name = _begin_dialog.from_service
+    left join sb_internal.queue as q on q.queue_id = s.queue_id
+    left join sb_internal.contract as k on k.name = _begin_dialog.on_contract
+   where b.singleton;
+  if c.service_id is null then
+    perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
+    perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
+  end if;
+  if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
+    and not sb_internal._may(_begin_dialog.caller, c.owner, c.receivers)
+  then
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || c.queue_name
+      || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
+  end if;
+  if c.service_contract_id is null then
+    perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
+    perform sb_internal._raise('S8425', array[_begin_dialog.on_contract]);
+  end if;
+  -- The system's own contracts, DEFAULT among them, are for everybody.
+  if c.service_contract_id >= 65536
+    and _begin_dialog.caller <> c.contract_owner and not (_begin_dialog.caller = any (c.referencers))
+    and not sb_internal._may(_begin_dialog.caller, c.contract_owner, c.referencers)
+  then
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text,
+      'use contract ' || _begin_dialog.on_contract]);
+  end if;
+  if lower(instance) = 'current database' then
+    instance := c.broker_instance::text;
+  end if;
+
+  if _begin_dialog.related_conversation is not null then
+    conversation_group := sb_internal._lock_group_of(_begin_dialog.related_conversation);
+    if conversation_group is null then
+      perform sb_internal._raise('S8426', array[_begin_dialog.related_conversation::text]);
+    end if;
+    if not exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _begin_dialog.related_conversation
+         and e.service_id = c.service_id)
+    then
+      perform sb_internal._raise('S9610', array[_begin_dialog.from_service, conversation_group::text]);
+    end if;
+  elsif _begin_dialog.related_conversation_group is not null then
+    conversation_group := _begin_dialog.related_conversation_group;
+    perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
+  end if;
+
+  return sb_internal._create_endpoint(gen_random_uuid(), gen_random_uuid(), conversation_group, c.service_id,
+    c.service_contract_id, true, _begin_dialog.to_service, instance, expires,
+    case
+      when c.has_priorities then
+        sb_internal._priority(c.service_contract_id, c.service_id, _begin_dialog.to_service)
+      else 5::smallint
+    end);
+end
+$$;
+comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) is
+  'BEGIN DIALOG behind sb.begin_dialog.';
+revoke all on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) from public;
+-- sqlgen:end functions/internal/_begin_dialog.sql
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:d700d5ad691c60e574cd0131ae304ffdf35c04d6d67619c0611faacda8f047e8
+create or replace function sb_internal._create_endpoint(
+  conversation_handle uuid,
+  peer_handle uuid,
+  conversation_group_id uuid,
+  service_id integer,
+  service_contract_id integer,
+  is_initiator boolean,
+  far_service text,
+  far_broker_instance text,
+  lifetime timestamptz,
+  priority smallint
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- A group of its own takes the handle's value: one uuid less to make, one page less to touch.
+  if _create_endpoint.conversation_group_id is null then
+    insert into sb.conversation_group (conversation_group_id, service_id)
+    values (_create_endpoint.conversation_handle, _create_endpoint.service_id);
+  end if;
+  insert into sb_internal.endpoint (conversation_handle, peer_handle, conversation_group_id, lifetime,
+    service_id, service_contract_id, priority, is_initiator, far_service, far_broker_instance)
+  values (_create_endpoint.conversation_handle, _create_endpoint.peer_handle,
+    coalesce(_create_endpoint.conversation_group_id, _create_endpoint.conversation_handle),
+    _create_endpoint.lifetime, _create_endpoint.service_id, _create_endpoint.service_contract_id,
+    _create_endpoint.priority, _create_endpoint.is_initiator,
+    _create_endpoint.far_service, _create_endpoint.far_broker_instance);
+  if _create_endpoint.lifetime is not null then
+    -- Holds off alter_service, which moves due rows: the queue read next is the right one.
+    lock table sb_internal.message in access share mode;
+    insert into sb_internal.due (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
+    select _create_endpoint.conversation_handle, true,
+           coalesce(_create_endpoint.conversation_group_id, _create_endpoint.conversation_handle), s.queue_id,
+           _create_endpoint.priority, _create_endpoint.lifetime
+      from sb_internal.service as s
+     where s.service_id = _create_endpoint.service_id;
+  end if;
+  return _create_endpoint.conversation_handle;
+end
+$$;
+comment on function sb_internal._create_endpoint(
+  uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) is
+  'Inserts one side of a dialog: the endpoint, with a lifetime its due row, and its group unless conversation_group_id names one that the caller has locked. Its counter comes with its first SEND. Rights and arguments are checked by the caller, who also holds the lock of _share_name on the service. Returns the handle.';
+revoke all on function sb_internal._create_endpoint(
+  uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) from public;
+-- sqlgen:end functions/internal/_create_endpoint.sql
+-- sqlgen:begin functions/internal/_create_target.sql sha256:fe981a312e8c1a7c7f278b88851ef33ba416abfe05a9640a585f2adacf463dbc
+create or replace function sb_internal._create_target(
+  e sb_internal.endpoint,
+  out outcome text,
+  out queue_id integer,
+  out priority smallint,
+  out has_activation_event boolean
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  target record;
+begin
+  outcome := 'wait';
+  if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
+    return;
+  end if;
+  -- A service being dropped is then simply missing.
+  if sb_internal._share_name('service', e.far_service) then
+    perform 1
+       from sb_internal.service as s
+      where s.name = e.far_service
+        for key share;
+  end if;
+  select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
+         t.is_poison_watched, t.has_activation_event,
+         exists (
+           select 1
+             from sb_internal.service_contract as a
+            where a.service_id = s.service_id
+              and a.service_contract_id = e.service_contract_id) as is_accepted,
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+    into target
+    from sb_internal.service as s
+    join sb_internal.service_status as t on t.service_id = s.service_id
+    join sb_internal.service as o on o.service_id = e.service_id
+   cross join sb_internal.broker as b
+   where s.name = e.far_service
+     and b.singleton;
+  if not found then
+    if e.far_broker_instance is not null then
+      outcome := 'error';
+      perform sb_internal._error_endpoint(e.conversation_handle, -8490, 'The service "' || e.far_service
+        || '" does not exist in broker instance ' || e.far_broker_instance || '.');
+    end if;
+    return;
+  end if;
+  if not target.is_accepting or target.is_poison_watched and sb_internal._poison_limit_reached(target.queue_id) then
+    return;
+  end if;
+  if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
+    outcome := 'error';
+    perform sb_internal._error_endpoint(e.conversation_handle, -8494,
+      'The owner of the initiating service has no permission to send to service "' || e.far_service || '".');
+    return;
+  end if;
+  if not target.is_accepted then
+    outcome := 'error';
+    perform sb_internal._error_endpoint(e.conversation_handle, -8408,
+      'The service "' || e.far_service || '" does not accept the contract of the dialog.');
+    return;
+  end if;
+
+  priority := case
+    when target.has_priorities then sb_internal._priority(e.service_contract_id, target.service_id, target.own_name)
+    else 5::smallint
+  end;
+  queue_id := target.queue_id;
+  has_activation_event := target.has_activation_event;
+  if sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, null, target.service_id, e.service_contract_id,
+    false, target.own_name, target.broker_instance::text, e.lifetime, priority) is not null
+  then
+    outcome := 'created';
+  end if;
+end
+$$;
+comment on function sb_internal._create_target(sb_internal.endpoint) is
+  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
+revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
+-- sqlgen:end functions/internal/_create_target.sql
+-- sqlgen:begin functions/internal/_deliver.sql sha256:00f0df69a0158b7c550b87094120075a45463eeb0729bb4936eb65f29e6aaffd
+create or replace function sb_internal._deliver(queue_id integer, service_name text)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  to_service text;
+  deliverable text[] := '{}'::text[];
+  conversation uuid;
+  e sb_internal.endpoint;
+  moved bigint := 0::bigint;
+begin
+  if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
+    return moved;
+  end if;
+  -- From service to service, so that a backlog for one that takes nothing costs one step.
+  loop
+    select t.to_service_name
+      into to_service
+      from sb_internal.transmission as t
+     where (to_service is null or t.to_service_name > to_service)
+       and (_deliver.service_name is null or t.to_service_name = _deliver.service_name)
+     order by t.to_service_name
+     limit 1;
+    exit when not found;
+    if sb_internal._undeliverable(to_service) is null
+      and (_deliver.queue_id is null or exists (
+        select 1
+          from sb_internal.service as s
+         where s.name = to_service
+           and s.queue_id = _deliver.queue_id))
+    then
+      deliverable := deliverable || to_service;
+    end if;
+  end loop;
+
+  for conversation in
+    select w.conversation_handle
+      from (
+        select distinct t.conversation_handle
+          from sb_internal.transmission as t
+         where t.to_service_name = any (deliverable)) as w
+      join sb_internal.endpoint as o on o.conversation_handle = w.conversation_handle
+     cross join sb_internal.broker as b
+     where b.singleton
+     order by case when b.is_honor_broker_priority_on then o.priority end desc, w.conversation_handle
+  loop
+    -- A conversation somebody sends on or ends is moved on by him, or next time.
+    select o.*
+      into e
+      from sb_internal.endpoint as o
+     where o.conversation_handle = conversation
+       for no key update skip locked;
+    continue when not found;
+    perform 1
+       from sb_internal.send_counter as c
+      where c.conversation_handle = conversation
+      order by c.conversation_handle desc, c.message_sequence_number desc
+      limit 1
+        for no key update skip locked;
+    if found or e.state = 'DO' then
+      moved := moved + sb_internal._deliver_conversation(e);
+    end if;
+  end loop;
+  return moved;
+end
+$$;
+comment on function sb_internal._deliver(integer, text) is
+  'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
+revoke all on function sb_internal._deliver(integer, text) from public;
+-- sqlgen:end functions/internal/_deliver.sql
+-- sqlgen:begin functions/internal/_drop_contract.sql sha256:a37801df5159a700e3a0cf1d79353ece6ab71704d32f078a57fec15eb81247f6
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
+create or replace function sb_internal._drop_contract(caller name, name text, if_exists boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  object record;
+  used_by text;
+  handles uuid[];
+  conversation uuid;
+begin
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('contract', _drop_contract.name, _drop_contract.if_exists);
+  if object.id is null then
+    return;
+  end if;
+  perform sb_internal._require_owner(_drop_contract.caller, object.owner, 'drop contract ' || _drop_contract.name);
+  perform sb_internal._require_user_object(object.id, 'contract ' || _drop_contract.name);
+  select coalesce(
+    (select 'service ' || s.name
+       from sb_internal.service_contract as c
+       join sb_internal.service as s on s.service_id = c.service_id
+      where c.service_contract_id = object.id
+      limit 1),
+    (select 'broker priority ' || p.name
+       from sb_internal.conversation_priority as p
+      where p.service_contract_id = object.id
+      limit 1))
+    into used_by;
+  if used_by is not null then
+    perform sb_internal._raise('S3716', array['contract ' || _drop_contract.name, used_by]);
+  end if;
+
+  -- Of two sides in this database one goes and the other is told; terminating both would tell nobody.
+  handles := sb_internal._lock_conversations('contract', _drop_contract.name, object.id);
+  for conversation in
+    select e.conversation_handle
+      from sb_internal.endpoint as e
+     where e.conversation_handle = any (handles)
+       and (e.is_initiator
+         or not exists (
+           select 1
+             from sb_internal.endpoint as p
+            where p.conversation_handle = e.peer_handle))
+     order by e.conversation_handle
+  loop
+    perform sb_internal._terminate(conversation, -8487,
+      'The contract "' || _drop_contract.name || '" of the conversation was dropped.');
+  end loop;
+  delete from sb_internal.contract as c
+   where c.service_contract_id = object.id;
+  perform sb_internal._sync_privileges(object.owner || object.acl);
+end
+$$;
+comment on function sb_internal._drop_contract(name, text, boolean) is
+  'DROP CONTRACT behind sb.drop_contract.';
+revoke all on function sb_internal._drop_contract(name, text, boolean) from public;
+-- sqlgen:end functions/internal/_drop_contract.sql
+-- sqlgen:begin functions/internal/_drop_service.sql sha256:d62f4ced465c5aed4e0897981c475bce88e72b022bc1d13dc629506c04fa96cc
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
+create or replace function sb_internal._drop_service(caller name, name text, if_exists boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  object record;
+  used_by text;
+  conversation uuid;
+begin
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('service', _drop_service.name, _drop_service.if_exists);
+  if object.id is null then
+    return;
+  end if;
+  perform sb_internal._require_owner(_drop_service.caller, object.owner, 'drop service ' || _drop_service.name);
+  perform sb_internal._require_user_object(object.id, 'service ' || _drop_service.name);
+  select p.name
+    into used_by
+    from sb_internal.conversation_priority as p
+   where p.local_service_id = object.id
+   limit 1;
+  if found then
+    perform sb_internal._raise('S3716', array['service ' || _drop_service.name, 'broker priority ' || used_by]);
+  end if;
+
+  foreach conversation in array sb_internal._lock_conversations('service', _drop_service.name, object.id) loop
+    perform sb_internal._terminate(conversation, -8470,
+      'The service "' || _drop_service.name || '" was dropped.');
+  end loop;
+  delete from sb_internal.service as s
+   where s.service_id = object.id;
+  perform sb_internal._sync_privileges(object.owner || object.acl);
+  perform sb_internal._announce('service_dropped', 'service', _drop_service.name);
+end
+$$;
+comment on function sb_internal._drop_service(name, text, boolean) is
+  'DROP SERVICE behind sb.drop_service.';
+revoke all on function sb_internal._drop_service(name, text, boolean) from public;
+-- sqlgen:end functions/internal/_drop_service.sql
+-- sqlgen:begin functions/internal/_first_send.sql sha256:9877b7298910a04963daee4d4503b4b80a7e70d174330e495e12c846263da553
+create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet. (In a
+  -- subtransaction the ids differ, and it goes the long way.)
+  insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+  select e.conversation_handle, _first_send.quantity - 1
+    from sb_internal.endpoint as e
+   where e.conversation_handle = _first_send.conversation_handle
+     and e.xmin = pg_current_xact_id()::xid
+     and not exists (
+       select 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = e.conversation_handle);
+  if found then
+    return (_first_send.quantity - 1)::bigint;
+  end if;
+  -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
+  -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
+  if exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    return null;
+  end if;
+  perform 1
+     from sb_internal.endpoint as e
+    where e.conversation_handle = _first_send.conversation_handle
+      for no key update;
+  if not found then
+    perform sb_internal._raise('S8426', array[_first_send.conversation_handle::text]);
+  end if;
+  if exists (
+    select 1
+      from sb_internal.send_counter as c
+     where c.conversation_handle = _first_send.conversation_handle)
+  then
+    return null;
+  end if;
+  update sb_internal.endpoint as e
+     set has_counter = true
+   where e.conversation_handle = _first_send.conversation_handle;
+  insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+  values (_first_send.conversation_handle, _first_send.quantity - 1);
+  return (_first_send.quantity - 1)::bigint;
+end
+$$;
+comment on function sb_internal._first_send(uuid, integer) is
+  'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. Locks the endpoint, unless nobody else can see it. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
+revoke all on function sb_internal._first_send(uuid, integer) from public;
+-- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_lock_conversation.sql sha256:05040e7a4a8f33a50048e8a58dbf5d0e9d423b14f71f27f87e13a2dacbf3917e
+-- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
+create or replace function sb_internal._lock_conversation(conversation_handle uuid)
+  returns sb_internal.endpoint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  locked sb_internal.endpoint;
+begin
+  if _lock_conversation.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+  perform sb_internal._lock_group_of(_lock_conversation.conversation_handle);
+  select e.*
+    into locked
+    from sb_internal.endpoint as e
+   where e.conversation_handle = _lock_conversation.conversation_handle
+     for no key update;
+  perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
+  if locked.conversation_handle is null then
+    perform sb_internal._raise('S8426', array[_lock_conversation.conversation_handle::text]);
+  end if;
+  return locked;
+end
+$$;
+comment on function sb_internal._lock_conversation(uuid) is
+  'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
+revoke all on function sb_internal._lock_conversation(uuid) from public;
+-- sqlgen:end functions/internal/_lock_conversation.sql
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:b61711cf94ec55d3ec05a1eae1d95ba0d94095b8abf025aa2dcce8116036086d
+-- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
+-- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
+-- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
+-- begins anew; who waited for it goes on meanwhile. But so many may be at work that somebody is always in
+-- the way: after a while it stands firm, and who has locks in another order has to retry.
+-- Row by row, not in a join: how many conversations there are is what statistics know least.
+create or replace function sb_internal._lock_conversations(kind text, name text, id integer)
+  returns uuid[]
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own_timeout text := current_setting('lock_timeout');
+  give_up_at timestamptz := clock_timestamp() + nullif(own_timeout, '0')::interval;  -- null: never
+  insist_at timestamptz := clock_timestamp() + interval '5 seconds';
+  is_polite boolean;
+  handle uuid;
+  handles uuid[];
+begin
+  loop
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
+    begin
+      for pass in 1..2 loop
+        for handle in
+          select distinct e.conversation_group_id
+            from sb_internal.endpoint as e
+           where case _lock_conversations.kind when 'service' then e.service_id else e.service_contract_id end
+             = _lock_conversations.id
+           order by e.conversation_group_id
+        loop
+          perform 1
+             from sb.conversation_group as g
+            where g.conversation_group_id = handle
+              for update;
+        end loop;
+        perform 1
+           from sb_internal.endpoint as e
+          where case _lock_conversations.kind when 'service' then e.service_id else e.service_contract_id end
+            = _lock_conversations.id
+          order by e.conversation_handle
+            for update;
+        for handle in
+          select e.conversation_handle
+            from sb_internal.endpoint as e
+           where case _lock_conversations.kind when 'service' then e.service_id else e.service_contract_id end
+             = _lock_conversations.id
+           order by e.conversation_handle
+        loop
+          perform 1
+             from sb_internal.send_counter as c
+            where c.conversation_handle = handle
+              for update;
+        end loop;
+        -- Keeps new ones from coming (_share_name; above read committed the row). Late, since it stops work
+        -- that has nothing to do with the conversations locked so far; the second pass takes those that came
+        -- before it.
+        if _lock_conversations.kind = 'service' then
+          perform pg_advisory_xact_lock(8423, hashtext(_lock_conversations.name));
+          perform 1
+             from sb_internal.service as s
+            where s.service_id = _lock_conversations.id
+              for update;
+        else
+          perform pg_advisory_xact_lock(8424, hashtext(_lock_conversations.name));
+          perform 1
+             from sb_internal.contract as k
+            where k.service_contract_id = _lock_conversations.id
+              for update;
+        end if;
+      end loop;
+      perform set_config('lock_timeout', own_timeout, true);
+      select array_agg(e.conversation_handle order by e.conversation_handle)
+        into handles
+        from sb_internal.endpoint as e
+       where case _lock_conversations.kind when 'service' then e.service_id else e.service_contract_id end
+         = _lock_conversations.id;
+      return coalesce(handles, '{}');
+    exception
+      when lock_not_available then
+        if not is_polite or clock_timestamp() >= give_up_at then
+          raise;
+        end if;
+      when deadlock_detected then
+        -- Giving back what was taken here is no help against one who waits for a lock that the transaction
+        -- had before.
+        if clock_timestamp() >= insist_at + interval '5 seconds' then
+          raise;
+        end if;
+    end;
+    perform pg_sleep(random() * 0.1);
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_conversations(text, text, integer) is
+  'Locks every endpoint, with its group and counter, of a service or contract (kind, name and id), keeps new ones from coming, and returns the handles. Part of a deadlock only after 5 s without success, and the victim of one only after 10 s. Gives up after lock_timeout.';
+revoke all on function sb_internal._lock_conversations(text, text, integer) from public;
+-- sqlgen:end functions/internal/_lock_conversations.sql
+-- sqlgen:begin functions/internal/_lock_counters.sql sha256:e586b657a5428a56c966ec5dc39ab05b921bb67fb0eacd01db7828d355b4f970
+-- A reader answers the conversations of its group in the order of their messages, not of their handles. So
+-- who wants several for one SEND does as _lock_conversations: waits only far shorter than deadlock_timeout,
+-- and else gives all back and begins anew. That is no help against one who waits for a lock that the
+-- transaction had before: so after a while it stands firm, and one of the two is the victim.
+create or replace function sb_internal._lock_counters(conversation_handles uuid[])
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own_timeout text := current_setting('lock_timeout');
+  give_up_at timestamptz := clock_timestamp() + nullif(own_timeout, '0')::interval;  -- null: never
+  insist_at timestamptz := clock_timestamp() + interval '3 seconds';
+  is_polite boolean;
+begin
+  loop
+    is_polite := clock_timestamp() < insist_at;
+    perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
+    begin
+      -- A side that has sent nothing yet has no counter: _first_send locks its endpoint.
+      perform 1
+         from sb_internal.endpoint as e
+        where e.conversation_handle = any (_lock_counters.conversation_handles)
+          and not exists (
+            select 1
+              from sb_internal.send_counter as c
+             where c.conversation_handle = e.conversation_handle)
+        order by e.conversation_handle
+          for no key update;
+      perform 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = any (_lock_counters.conversation_handles)
+        order by c.conversation_handle
+          for no key update;
+      perform set_config('lock_timeout', own_timeout, true);
+      return;
+    exception
+      when lock_not_available then
+        if not is_polite or clock_timestamp() >= give_up_at then
+          raise;
+        end if;
+    end;
+    perform pg_sleep(random() * 0.05);
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_counters(uuid[]) is
+  'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success. Gives up after lock_timeout.';
+revoke all on function sb_internal._lock_counters(uuid[]) from public;
+-- sqlgen:end functions/internal/_lock_counters.sql
+-- sqlgen:begin functions/internal/_poison_count.sql sha256:3792713a0144f49638caaa2e2e023d82773ad0b94ab9afe3b1d6550fad7fc861
+-- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
+-- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
+create or replace function sb_internal._poison_count(queue_id integer, with_running boolean default false)
+  returns integer
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  position bigint := sb_internal._cell(_poison_count.queue_id, 'poison_position');
+  horizon bigint;
+  entry bigint;
+  receiver bigint;
+  counted bigint[] := '{}'::bigint[];
+  rollbacks integer := 0;
+  status text;
+begin
+  if position is null then
+    return 0;
+  end if;
+  for age in 0..15 loop
+    entry := sb_internal._cell(_poison_count.queue_id, 'poison_' || ((position - age) & 15));
+    exit when entry is null or entry = 0;
+
+    -- The entry has the low half of a transaction id, and what it means is the id nearest to the horizon. Those
+    -- still running may lie beyond it. So may an id from another cluster, asking for whose status raises.
+    horizon := coalesce(horizon, pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    receiver := horizon + ((entry - horizon + 2147483648) & 4294967295) - 2147483648;
+    exit when receiver < 3;
+    begin
+      status := pg_xact_status(receiver::text::xid8);
+    exception
+      when invalid_parameter_value then
+        perform sb_internal._poison_reset(_poison_count.queue_id);
+        return 0;
+    end;
+
+    exit when status = 'committed';
+    continue when receiver = any (counted)
+      or status is distinct from 'aborted' and not (status = 'in progress' and _poison_count.with_running);
+
+    if counted = '{}' and not pg_is_in_recovery()
+      and sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp()
+    then
+      -- The ids were restored from a dump, or a crash or failover lies between.
+      perform sb_internal._poison_reset(_poison_count.queue_id);
+      return 0;
+    end if;
+    counted := counted || receiver;
+    -- A ring full of rollbacks says how many came before its oldest entry.
+    rollbacks := cardinality(counted) + case when age = 15 then (entry >> 32)::integer else 0 end;
+  end loop;
+  return rollbacks;
+end
+$$;
+comment on function sb_internal._poison_count(integer, boolean) is
+  'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are passed over, or counted as if they were to fail. Survives the rollbacks it counts.';
+revoke all on function sb_internal._poison_count(integer, boolean) from public;
+-- sqlgen:end functions/internal/_poison_count.sql
+-- sqlgen:begin functions/internal/_poison_reset.sql sha256:1048ba79188ead99384d48898739fb1739b56a3cbdf18e6fdbd45438fddebd83
+create or replace function sb_internal._poison_reset(queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Whoever only looks leaves it to the next receive.
+  if current_setting('transaction_read_only')::boolean then
+    return;
+  end if;
+  for slot in 0..15 loop
+    perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_poison_' || slot)::regclass, 0);
+  end loop;
+  perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_poison_alarm')::regclass, 0);
+  perform setval(('sb_internal.queue_' || _poison_reset.queue_id || '_stamp')::regclass, sb_internal._stamp());
+end
+$$;
+comment on function sb_internal._poison_reset(integer) is
+  'Forgets the rollbacks counted for a queue. Takes effect at once and survives a rollback. In a read-only transaction it does nothing.';
+revoke all on function sb_internal._poison_reset(integer) from public;
+-- sqlgen:end functions/internal/_poison_reset.sql
+-- sqlgen:begin functions/internal/_route.sql sha256:e86fe41ef7ca001bd7fd93b649cf33ad44aec0f99eec77d57f7763be2f54ae02
+create or replace function sb_internal._route(service_name text, broker_instance text)
+  returns text
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select r.address
+      from sb_internal.route as r
+      join sb_internal.broker as b on b.singleton
+     where (r.remote_service_name is null or r.remote_service_name = _route.service_name)
+       and (r.broker_instance is null or _route.broker_instance is null
+         or r.broker_instance = _route.broker_instance)
+       and (r.lifetime is null or r.lifetime > sb_internal._now())
+       -- A wildcard route to LOCAL leads to this broker only.
+       and (r.address <> 'LOCAL'
+         or coalesce(r.broker_instance, _route.broker_instance, b.broker_instance::text) = b.broker_instance::text)
+     order by (r.remote_service_name is not null and r.broker_instance is not null
+                and _route.broker_instance is not null) desc,
+              (r.remote_service_name is not null and r.broker_instance is null) desc,
+              (r.remote_service_name is not null) desc,
+              (r.mirror_address is not null) desc,
+              (r.address = 'LOCAL') desc, r.route_id
+     limit 1);
+end
+$$;
+comment on function sb_internal._route(text, text) is
+  'Address of the route that a dialog to the service takes (R-299 to R-302), null when there is none. Expired routes do not count.';
+revoke all on function sb_internal._route(text, text) from public;
+-- sqlgen:end functions/internal/_route.sql
+-- sqlgen:begin functions/internal/_send.sql sha256:ec5ffdcc1483655080b44a27d0954981c439cfc2e4c92815082399f16a22f749
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
+create or replace function sb_internal._send(
+  caller name,
+  conversation_handle uuid,
+  message_type text,
+  bodies bytea[],
+  is_text boolean,
+  is_validated boolean default false
+)
+  returns sb_internal.unsettled
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  e sb_internal.endpoint;
+  c record;
+  target record;
+  single bytea;
+  quantity integer := 1;
+  last_sequence bigint;
+  is_waiting boolean;
+  target_queue integer;
+  is_direct boolean;
+  unsettled sb_internal.unsettled;
+begin
+  if _send.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+
+  if bodies is not null then
+    quantity := cardinality(bodies);
+    single := bodies[1];
+    if quantity <> 1 or single is null then
+      -- Also one body in an array that does not begin at 1.
+      bodies := sb_internal._clean_bodies(bodies);
+      single := bodies[1];
+    else
+      if octet_length(single) > 268435456 then
+        perform sb_internal._raise('S8459', array[octet_length(single)::text]);
+      elsif octet_length(single) = 0 then
+        -- No body, zero length: all the same to the receiver (R-156).
+        single := null;
+      end if;
+    end if;
+  end if;
+
+  -- The counter row is the conversation's lock for SEND, so that locking costs nothing of its own. A
+  -- statement of its own all the same: what is looked at afterwards must be looked at after the wait.
+  -- Read from its top end; when somebody else has counted on meanwhile, again.
+  loop
+    update sb_internal.send_counter as n
+       set message_sequence_number = n.message_sequence_number + quantity
+     where n.ctid = (
+       select l.ctid
+         from sb_internal.send_counter as l
+        where l.conversation_handle = _send.conversation_handle
+        order by l.conversation_handle desc, l.message_sequence_number desc
+        limit 1)
+    returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
+    exit when found;
+    last_sequence := sb_internal._first_send(_send.conversation_handle, quantity);
+    is_waiting := false;
+    exit when last_sequence is not null;
+  end loop;
+
+  -- The common case in one statement, which says again what the rest of this function says step by step:
+  -- one message for a queue that is on, with nothing to validate, retain or report.
+  if last_sequence > 0 and quantity = 1 and not is_waiting then
+    insert into sb_internal.message as n (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    select nextval('sb_internal.queuing_order'), last_sequence, clock_timestamp(), d.queue_id,
+           t.message_type_id, h.peer_handle, p.conversation_group_id, p.priority, single
+      from sb_internal.endpoint as h
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type
+      join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
+      join sb_internal.service_status as d on d.service_id = p.service_id
+     where h.conversation_handle = _send.conversation_handle
+       and h.state = 'CO'
+       and (h.lifetime is null or h.lifetime > clock_timestamp())
+       and (_send.caller = o.queue_owner or _send.caller = any (o.receivers)
+         or sb_internal._may(_send.caller, o.queue_owner, o.receivers))
+       and not o.is_retention_enabled
+       and case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end
+       and (t.validation = 'NONE' or _send.is_validated)
+       and p.state <> 'DO'
+       and d.is_accepting
+       and not d.has_activation_event
+       and (not d.is_poison_watched
+         or pg_sequence_last_value(('sb_internal.queue_' || d.queue_id || '_poison_alarm')::regclass)
+           is distinct from 1)
+       and not exists (
+         select 1
+           from sb_internal.message as m
+          where m.conversation_handle = h.conversation_handle
+            and m.message_type_id in (1, 2))
+    returning n.queue_id
+      into target_queue;
+    if found then
+      -- As _wake, on the hot path.
+      if not (pg_try_advisory_lock(8420, target_queue) and pg_advisory_unlock(8420, target_queue)) then
+        perform pg_notify('sb_queue_' || target_queue, '');
+      end if;
+      return null;
+    end if;
+  end if;
+
+  -- All that SEND has to know, one index probe each. Touching message here also holds off
+  -- alter_service, which moves messages to another queue, until this transaction has ended.
+  select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
+         t.message_type_id, t.validation,
+         case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
+         p.conversation_group_id, p.priority, p.state as peer_state,
+         d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
+         exists (
+           select 1
+             from sb_internal.message as m
+            where m.conversation_handle = h.conversation_handle
+              and m.message_type_id in (1, 2)) as is_ended
+    into c
+    from sb_internal.endpoint as h
+    join sb_internal.service_status as o on o.service_id = h.service_id
+    left join sb_internal.contract_message as t
+      on t.service_contract_id = h.service_contract_id
+     and t.message_type_name = _send.message_type
+    left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
+    left join sb_internal.service_status as d on d.service_id = p.service_id
+   where h.conversation_handle = _send.conversation_handle;
+  e := c.endpoint;
+
+  if _send.caller <> c.queue_owner and not (_send.caller = any (c.receivers))
+    and not sb_internal._may(_send.caller, c.queue_owner, c.receivers)
+  then
+    perform sb_internal._raise('42501', array[_send.caller::text, 'send on this conversation'],
+      'conversation_handle=' || _send.conversation_handle);
+  end if;
+  if e.state <> 'CO' or c.is_ended or e.lifetime <= clock_timestamp() then
+    perform sb_internal._raise('S8429', array[_send.conversation_handle::text,
+      sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle)]);
+  end if;
+  if c.is_allowed is not true then
+    perform sb_internal._refuse_message_type(_send.message_type, e.service_contract_id, e.is_initiator);
+  end if;
+  if c.is_retention_enabled and not c.is_queue_enabled then
+    perform sb_internal._raise('S9618', array[q.name])
+       from sb_internal.service as s
+       join sb_internal.queue as q on q.queue_id = s.queue_id
+      where s.service_id = e.service_id;
+  end if;
+
+  if c.validation <> 'NONE' and not _send.is_validated then
+    if exists (
+      select 1
+        from unnest(coalesce(bodies, array[null::bytea])) as b (body)
+       where not sb_internal._is_valid_body(c.message_type_id, c.validation, nullif(b.body, ''), _send.is_text))
+    then
+      perform sb_internal._invalid_body(e, _send.message_type, c.validation);
+      quantity := 0;
+    end if;
+    -- A validator function runs in the caller's wrapper, with the caller's rights, and comes back.
+    select array[_send.conversation_handle], t.name, bodies, _send.is_text, t.validator, t.validation
+      into unsettled
+      from sb_internal.message_type as t
+     where t.message_type_id = c.message_type_id
+       and t.validator is not null;
+    if quantity = 0 or found and bodies is not null then
+      -- Nothing is sent: no number is used.
+      update sb_internal.send_counter as n
+         set message_sequence_number = n.message_sequence_number - coalesce(cardinality(bodies), 1)
+       where n.conversation_handle = _send.conversation_handle
+         and n.message_sequence_number = last_sequence;
+      return case when quantity > 0 then unsettled end;
+    end if;
+  end if;
+  if quantity = 0 then
+    return null;
+  end if;
+
+  -- Where to: straight into the peer's queue when that is there and on and nothing is ahead of us,
+  -- else into the transmission queue.
+  is_direct := c.is_accepting and not is_waiting;
+  if c.queue_id is null and not is_waiting then
+    if last_sequence >= quantity or not e.is_initiator then
+      -- The peer was there and is gone without a word: cleaned up (R-227).
+      perform sb_internal._error_endpoint(e.conversation_handle, -8462,
+        'The remote conversation endpoint has been closed.');
+      return null;
+    end if;
+    select t.outcome, t.queue_id, t.priority, t.has_activation_event
+      into target
+      from sb_internal._create_target(e) as t;
+    if target.outcome = 'error' then
+      return null;
+    end if;
+    is_direct := target.outcome = 'created';
+    c.conversation_group_id := e.peer_handle;
+    c.priority := target.priority;
+    c.queue_id := target.queue_id;
+    c.has_activation_event := target.has_activation_event;
+  elsif is_direct and c.is_poison_watched
+    and pg_sequence_last_value(('sb_internal.queue_' || c.queue_id || '_poison_alarm')::regclass) = 1
+    and sb_internal._poison_limit_reached(c.queue_id)
+  then
+    perform sb_internal._poison_disable(c.queue_id);
+    is_direct := false;
+  end if;
+
+  if c.is_retention_enabled then
+    perform sb_internal._retain_sent(e, c.message_type_id, last_sequence - quantity + 1,
+      coalesce(bodies, array[null::bytea]));
+  end if;
+
+  if not is_direct then
+    insert into sb_internal.transmission (conversation_handle, message_sequence_number, message_type_id,
+      enqueue_time, to_service_name, message_body)
+    select _send.conversation_handle, last_sequence - quantity + b.ordinality, c.message_type_id, clock_timestamp(),
+           e.far_service, nullif(b.body, '')
+      from unnest(coalesce(bodies, array[null::bytea])) with ordinality as b (body, ordinality);
+    perform sb_internal._parked(e, is_waiting);
+    return null;
+  end if;
+  if c.peer_state = 'DO' then
+    -- The peer has ended; its EndDialog has not arrived here yet. What it gets is discarded (R-220).
+    return null;
+  end if;
+  if quantity = 1 then
+    insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    values (nextval('sb_internal.queuing_order'), last_sequence, clock_timestamp(), c.queue_id,
+      c.message_type_id, e.peer_handle, c.conversation_group_id, c.priority, single);
+  else
+    insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    select nextval('sb_internal.queuing_order'), last_sequence - quantity + b.ordinality, clock_timestamp(), c.queue_id,
+           c.message_type_id, e.peer_handle, c.conversation_group_id, c.priority, b.body
+      from unnest(bodies) with ordinality as b (body, ordinality);
+  end if;
+  -- As _wake, on the hot path.
+  if not (pg_try_advisory_lock(8420, c.queue_id) and pg_advisory_unlock(8420, c.queue_id)) then
+    perform pg_notify('sb_queue_' || c.queue_id, '');
+  end if;
+  if c.has_activation_event then
+    perform sb_internal._monitor_arrival(c.queue_id);
+  end if;
+  return null;
+end
+$$;
+comment on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) is
+  'SEND: one step for all bodies (null: one message without a body). Locks the counter of the endpoint, never the group (X-10), and waits for another SEND, MOVE or END on the conversation. Returns null, or, having changed nothing, what the validator function of the message type has to settle first, with the rights of the caller.';
+revoke all on function sb_internal._send(name, uuid, text, bytea[], boolean, boolean) from public;
+-- sqlgen:end functions/internal/_send.sql
+-- sqlgen:begin functions/internal/_send_event.sql sha256:f8cceb2f3fd5f25b40abb3fd98c36bebae167a2b75f23995d08de0ef199bccc5
+create or replace function sb_internal._send_event(queue_id integer, event text)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  n sb_internal.event_notification;
+  queue_name text;
+  body bytea;
+begin
+  -- The row lock makes the first event begin one dialog, not two. Never the catalog lock: events come
+  -- out of sends and receives, which hold locks of conversations.
+  for n in
+    select o.*
+      from sb_internal.event_notification as o
+     where o.queue_id = _send_event.queue_id
+       and o.event = _send_event.event
+     order by o.event_notification_id
+       for no key update
+  loop
+    if n.conversation_handle is null then
+      n.conversation_handle := sb_internal._create_endpoint(gen_random_uuid(), gen_random_uuid(), null, 2, 2, true,
+        n.to_service, n.broker_instance, null, sb_internal._priority(2, 2, n.to_service));
+      update sb_internal.event_notification as o
+         set conversation_handle = n.conversation_handle
+       where o.event_notification_id = n.event_notification_id;
+    end if;
+    if body is null then
+      select q.name
+        into queue_name
+        from sb_internal.queue as q
+       where q.queue_id = _send_event.queue_id;
+      body := sb_internal._event_body(_send_event.event, queue_name);
+    end if;
+    if not sb_internal._post(n.conversation_handle, 4, body) then
+      perform sb_internal._remove_event_notification(n.event_notification_id);
+      perform sb_internal._announce('event_notification_dropped', 'event_notification', n.name);
+      raise log 'sb: event notification % of queue % is dropped: its conversation % can no longer send',
+        n.name, queue_name, n.conversation_handle;
+    end if;
+  end loop;
+end
+$$;
+comment on function sb_internal._send_event(integer, text) is
+  'Sends QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED to the event notifications of a queue, in this transaction (R-112, R-113). One whose subscriber has ended the conversation is dropped (R-111). Locks the notifications, then their dialogs.';
+revoke all on function sb_internal._send_event(integer, text) from public;
+-- sqlgen:end functions/internal/_send_event.sql
+-- sqlgen:begin functions/internal/_share_name.sql sha256:6fe9e835b311cbcf97cf97fa41ddfc1ca106b887f50ccf6974b3d232dbbe952d
+create or replace function sb_internal._share_name(kind text, name text)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Rather than the row: key share locks of many transactions on one row make a multixact of each of them,
+  -- which cost a fifth of begin_dialog with its first send.
+  return current_setting('transaction_isolation') <> 'read committed'
+    or pg_advisory_xact_lock_shared(case _share_name.kind when 'service' then 8423 else 8424 end,
+      hashtext(_share_name.name)) is null;
+end
+$$;
+comment on function sb_internal._share_name(text, text) is
+  'Keeps a service or contract (kind) from being dropped to the end of the transaction, see _lock_conversations; look it up afterwards. Returns true where that is not enough, having locked nothing: above read committed the look may be older than the lock, and the caller locks the row for key share, which fails (40001) when it is gone.';
+revoke all on function sb_internal._share_name(text, text) from public;
+-- sqlgen:end functions/internal/_share_name.sql
+-- sqlgen:begin functions/internal/_stamp.sql sha256:be97657c1a12826d4e964a028b804ad474c0229bb690ee2376f2731c6f34261f
+-- Rollbacks are only counted where, and as long as, they can be somebody's fault. A crash rolls back whoever is
+-- receiving at that moment, and leaves sequences up to 32 ahead, so that the ring of a queue is turned; so does a standby
+-- that takes over. What PostgreSQL forgets in both cases, but not in an orderly restart, is its statistics:
+-- that of the archiver, which otherwise nobody resets, says since when it has been counting.
+create or replace function sb_internal._stamp()
+  returns bigint
+  language plpgsql
+  stable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select (hashtextextended(concat_ws('/', c.system_identifier, d.oid, 'sb_internal.message'::regclass::oid,
+              extract(epoch from a.stats_reset)), 0)
+            & 9223372036854775807)
+      from pg_control_system() as c
+     cross join pg_stat_archiver as a
+      join pg_database as d on d.datname = current_database());
+end
+$$;
+comment on function sb_internal._stamp() is
+  'Identity of this copy of the broker: cluster, database, message table, and the time since the last crash or failover. Reads the control file (some 20 µs) and a statistic: for rare paths only.';
+revoke all on function sb_internal._stamp() from public;
+-- sqlgen:end functions/internal/_stamp.sql
+-- sqlgen:begin functions/internal/_sync_all_privileges.sql sha256:e707713f9315bec87d734ca8c70a3f1d84839e9b56eba42082ccb97ae7383ff8
+create or replace function sb_internal._sync_all_privileges()
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._sync_privileges(array(
+    select unnest(b.admins) from sb_internal.broker as b
+     union
+    select t.owner from sb_internal.message_type as t
+     union
+    select unnest(c.referencers || c.owner) from sb_internal.contract as c
+     union
+    select unnest(q.receivers || q.owner) from sb_internal.queue as q
+     union
+    select unnest(s.senders || s.owner) from sb_internal.service as s
+     union
+    select r.owner from sb_internal.route as r));
+end
+$$;
+comment on function sb_internal._sync_all_privileges() is
+  'Turns what the catalog says of each role it names into privileges: for new functions and views, and after a restore without them. The caller holds the catalog lock.';
+revoke all on function sb_internal._sync_all_privileges() from public;
+-- sqlgen:end functions/internal/_sync_all_privileges.sql
+-- sqlgen:begin functions/admin/after_restore.sql sha256:f48e4787298546273eca4daa113aebf08f23c25e60fbe03f2ed0cef1b49776dd
+create or replace function sb.after_restore()
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._after_restore(current_user);
+end;
+comment on function sb.after_restore() is
+  'To be called after a data-only restore, a restore without owners or privileges, or a logical failover: forgets search hints and poison counts, which were written in another place, puts the queuing order behind every message, gives the system objects to the owner of sb, and grants anew what the catalog says of roles. For admins. Locks: the catalog.';
+revoke all on function sb.after_restore() from public;
+-- sqlgen:end functions/admin/after_restore.sql
+-- sqlgen:begin functions/activation/_excuse_reader.sql sha256:cdbceb8e46257175fd31283efab4f66a021ee9d5df8dabe21a7c2c8acb04ab62
+-- What counts a rollback is the transaction's id in the ring of the queue (see _poison_record). An entry that says
+-- the same as the one before it is passed over, so a copy of that one makes the rollback of its owner count for nothing.
+create or replace function sb_internal._excuse_reader(caller name, queue_id integer, pid integer)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own bigint;
+  position bigint;
+  cell text;
+  before text;
+begin
+  perform sb_internal._require_admin(_excuse_reader.caller, 'run an activator');
+  select l.transactionid::text::bigint
+    into own
+    from pg_locks as l
+   where l.locktype = 'transactionid'
+     and l.pid = _excuse_reader.pid
+     and l.mode = 'ExclusiveLock'
+     and l.granted
+   order by age(l.transactionid) desc -- before those of its subtransactions
+   limit 1;
+  position := sb_internal._cell(_excuse_reader.queue_id, 'poison_position');
+  if own is null or position is null then
+    return false;
+  end if;
+  for age in 0..15 loop
+    cell := 'poison_' || ((position - age) & 15);
+    before := 'poison_' || ((position - age - 1) & 15);
+    if sb_internal._cell(_excuse_reader.queue_id, cell) & 4294967295 = own then
+      -- The oldest has nothing before it but the newest.
+      perform setval(('sb_internal.queue_' || _excuse_reader.queue_id || '_' || cell)::regclass,
+        case when age = 15 then 0 else coalesce(sb_internal._cell(_excuse_reader.queue_id, before), 0) end);
+      return true;
+    end if;
+  end loop;
+  return false;
+end
+$$;
+comment on function sb_internal._excuse_reader(name, integer, integer) is
+  'An exception from poison counting, behind sb.excuse_reader.';
+revoke all on function sb_internal._excuse_reader(name, integer, integer) from public;
+-- sqlgen:end functions/activation/_excuse_reader.sql
+-- sqlgen:begin functions/activation/_probe_queue.sql sha256:1287b28b77803eb1a0e662d8df3f533509d6f55183a13ad6b934c6238905a62b
+create or replace function sb_internal._probe_queue(
+  caller name,
+  queue_id integer,
+  out head bigint,
+  out receives bigint,
+  out waited double precision
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  levels smallint[];
+  is_counting boolean;
+  conversation uuid;
+  first_order bigint;
+  enqueued_at timestamptz;
+  due_at timestamptz;
+begin
+  perform sb_internal._require_admin(_probe_queue.caller, 'run an activator');
+  if not coalesce(sb_internal._queue_is_on(_probe_queue.queue_id), false) then
+    return;
+  end if;
+  select b.priority_levels, q.is_poison_message_handling_enabled
+    into levels, is_counting
+    from sb_internal.broker as b
+    join sb_internal.queue as q on q.queue_id = _probe_queue.queue_id
+   where b.singleton;
+  if is_counting then
+    receives := coalesce(sb_internal._cell(_probe_queue.queue_id, 'poison_position'), 0);
+  end if;
+  -- What could be received is what could be locked; the subtransaction gives the lock back.
+  begin
+    select g.conversation_handle
+      into conversation
+      from sb_internal._next_group(_probe_queue.queue_id, levels) as g;
+    if conversation is null then
+      return;
+    end if;
+    select m.queuing_order, m.message_enqueue_time
+      into first_order, enqueued_at
+      from sb_internal.message as m
+     where m.conversation_handle = conversation
+     order by m.message_sequence_number
+     limit 1;
+    select min(d.due_at)
+      into due_at
+      from sb_internal.due as d
+     where d.conversation_handle = conversation
+       and d.due_at <= sb_internal._now();
+    head := hashtextextended(concat_ws(' ', conversation, coalesce(first_order, 0), due_at), 0);
+    waited := extract(epoch from sb_internal._now() - least(enqueued_at, due_at))::double precision;
+    perform sb_internal._raise('SB003');
+  exception
+    when sqlstate 'SB003' then
+      null;
+  end;
+end
+$$;
+comment on function sb_internal._probe_queue(name, integer) is
+  'A look at what the next receive would get, behind sb.probe_queue.';
+revoke all on function sb_internal._probe_queue(name, integer) from public;
+-- sqlgen:end functions/activation/_probe_queue.sql
+-- sqlgen:begin functions/activation/excuse_reader.sql sha256:3af7be0304f5f65d1cb8d7fc1f020860102c47e77b1f9caf82ed924189af0d4c
+create or replace function sb.excuse_reader(queue_id integer, pid integer)
+  returns boolean
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._excuse_reader(current_user, excuse_reader.queue_id, excuse_reader.pid);
+end;
+comment on function sb.excuse_reader(integer, integer) is
+  'For activators that end: the transaction that the session with this process id is in, and has received in, does not count for the poison limit of the queue when it is rolled back; true when there is one. To be called while it is still open. Takes effect at once and survives a rollback. Admins only. Locks nothing.';
+revoke all on function sb.excuse_reader(integer, integer) from public;
+-- sqlgen:end functions/activation/excuse_reader.sql
+-- sqlgen:begin functions/activation/probe_queue.sql sha256:cd7b9a5a438afde87221fd0369357fd97a7470ede2cf216a905729945924547b
+create or replace function sb.probe_queue(queue_id integer, out head bigint, out receives bigint,
+  out waited double precision)
+  returns record
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select p.head, p.receives, p.waited
+    from sb_internal._probe_queue(current_user, probe_queue.queue_id) as p;
+end;
+comment on function sb.probe_queue(integer) is
+  'For activators: head is null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. receives is the counter of activation_scan, null while poison handling is off. waited is for how many seconds that message has been there, or its timer due. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
+revoke all on function sb.probe_queue(integer) from public;
+-- sqlgen:end functions/activation/probe_queue.sql
+-- sqlgen:begin views/conversation_endpoints.sql sha256:13f2beeef4db2086fa920bfed3528c39466404af75d7bef82d444bd386a10efd
+create or replace view sb.conversation_endpoints
+  with (security_barrier = true)
+as
+select e.conversation_handle,
+       case when e.is_initiator then e.conversation_handle else e.peer_handle end as conversation_id,
+       e.is_initiator,
+       e.service_contract_id,
+       e.conversation_group_id,
+       e.service_id,
+       e.lifetime,
+       x.state,
+       case x.state
+         when 'SO' then 'STARTED_OUTBOUND'
+         when 'CO' then 'CONVERSING'
+         when 'DI' then 'DISCONNECTED_INBOUND'
+         when 'DO' then 'DISCONNECTED_OUTBOUND'
+         when 'ER' then 'ERROR'
+       end as state_desc,
+       e.far_service,
+       e.far_broker_instance,
+       pg_catalog.to_regrole(pg_catalog.quote_ident(s.owner))::oid::integer as principal_id,
+       (select d.due_at
+          from sb_internal.due as d
+         where d.conversation_handle = e.conversation_handle
+           and not d.is_lifetime) as dialog_timer,
+       coalesce((
+         select c.message_sequence_number + 1
+           from sb_internal.send_counter as c
+          where c.conversation_handle = e.conversation_handle
+          order by c.conversation_handle desc, c.message_sequence_number desc
+          limit 1), (
+         -- A side in DO counts no more; the end it sent is the last of what waits.
+         select pg_catalog.max(t.message_sequence_number) + 1
+           from sb_internal.transmission as t
+          where t.conversation_handle = e.conversation_handle), 0) as send_sequence,
+       e.service_id < 65536 as is_system,
+       e.priority
+  from sb_internal.endpoint as e
+  join sb_internal.service as s on s.service_id = e.service_id
+ cross join lateral sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) as x (state)
+ where s.queue_id = any ((select sb_internal._visible(current_user, 'queue'))::integer[]);
+comment on view sb.conversation_endpoints is
+  'Both sides of conversations, each with the handle that its side uses; of services whose queue the reader may receive from. conversation_id is what the two sides share. state is SO, CO, DI, DO or ER as it holds now, also when the end is still unread or the lifetime has just passed. send_sequence is the next number to be sent, dialog_timer when the timer is due.';
+-- sqlgen:end views/conversation_endpoints.sql
+-- sqlgen:begin grants/grants.sql sha256:c517f362e6788c01300b48ab9f7d1cab138c677a3ddefc777b27d4d2dca46037
+-- The whole grant matrix. Nobody but the owner has anything, until a verb gives it:
+--
+--                         USAGE sb   EXECUTE                       SELECT views   tables, sequences, sb_internal
+--   public                   -       -                                  -         -
+--   role with a right        x       _grantable(false)                  x         -
+--   owner of an object       x       _grantable(true)                   x         -
+--   admin                    x       _grantable(true)                   x         -
+--
+-- Which role has what is catalog data; _sync_privileges turns it into privileges. It runs here too, so
+-- that roles get the functions and views that a new version brings.
+revoke all on schema sb, sb_internal from public;
+revoke all on all tables in schema sb, sb_internal from public;
+revoke all on all sequences in schema sb, sb_internal from public;
+revoke all on all routines in schema sb, sb_internal from public;
+do $$
+begin
+  perform sb_internal._lock_catalog();
+  perform sb_internal._sync_all_privileges();
+end
+$$;
+-- sqlgen:end grants/grants.sql
+-- sqlgen:drop functions/internal/_begin.sql
+do $$
+declare
+  _object record;
+  _left integer;
+  _before integer;
+  _stuck boolean;
+begin
+  loop
+    _left := 0;
+    for _object in
+      select 'view' as kind, c.oid, c.oid::regclass::text as name
+        from pg_catalog.pg_class as c
+       where c.relnamespace = 'sb'::regnamespace
+         and c.relkind = 'v'
+         and c.relname like '%~old'
+      union all
+      select 'routine', p.oid, p.oid::regprocedure::text
+        from pg_catalog.pg_proc as p
+       where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+         and p.proname like '%~old'
+      union all
+      select 'trigger', t.oid, pg_catalog.format('%I on %s', t.tgname, t.tgrelid::regclass)
+        from pg_catalog.pg_trigger as t
+        join pg_catalog.pg_class as c on c.oid = t.tgrelid
+       where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+         and not t.tgisinternal
+         and t.tgname like '%~old'
+       order by oid desc
+    loop
+      begin
+        execute pg_catalog.format('drop %s %s', _object.kind, _object.name);
+      exception
+        when dependent_objects_still_exist then
+          if _stuck then
+            raise;
+          end if;
+          _left := _left + 1;
+      end;
+    end loop;
+    exit when _left = 0;
+    _stuck := _left = _before;
+    _before := _left;
+  end loop;
+end
+$$;
 insert into sb_internal.meta(version, name) values (3, 'v0_2');
 -- sqlgen:done
 

@@ -126,20 +126,17 @@ create table sb_internal.endpoint (
   far_service text collate "C" not null,
   far_broker_instance text collate "C",
   constraint endpoint_pkey PRIMARY KEY (conversation_handle),
-  constraint endpoint_service_id_fkey FOREIGN KEY (service_id) REFERENCES sb_internal.service(service_id),
   constraint endpoint_state_check CHECK ((state = ANY (ARRAY['CO'::text, 'DI'::text, 'DO'::text, 'ER'::text])))
 ) with (fillfactor=90, autovacuum_vacuum_scale_factor=0.02, autovacuum_analyze_scale_factor=0.05);
 CREATE INDEX endpoint_conversation_group_id_idx ON sb_internal.endpoint USING btree (conversation_group_id);
 comment on column sb_internal.endpoint.conversation_group_id is
   'The group; changed by move_conversation only. A side in DO has left its group and keeps the id for information.';
 comment on column sb_internal.endpoint.has_counter is
-  'The side has its row in send_counter: an initiator from the start, a target from its first SEND. Writing it makes a repeatable read transaction that cannot see the row fail (40001) instead of counting from zero again.';
+  'Written with the first row in send_counter unless the dialog began in the same transaction: makes a repeatable read transaction that cannot see that row fail (40001) instead of counting from zero again. Says nothing else.';
 comment on column sb_internal.endpoint.peer_handle is
   'The other side''s handle, fixed when the dialog begins. The initiator''s handle is the conversation_id.';
 comment on column sb_internal.endpoint.state is
   'As this side itself wrote it. DI and ER may also follow from a message in the queue or the clock: ask _effective_state.';
-comment on constraint endpoint_service_id_fkey on sb_internal.endpoint is
-  'The one foreign key of the messaging tables: keeps drop_service from racing the first SEND to it.';
 comment on table sb_internal.endpoint is
   'One row per side of a dialog. Kept static: what changes with each message lives in send_counter and receive_cursor.';
 

@@ -753,7 +753,7 @@ func (c *chaos) finish() {
 	c.mayBeOff = false
 	empty := 0
 	// After a search that took long, as it may on a busy machine, the next one comes up to 10 s later.
-	latest := time.Now().Add(15 * time.Second)
+	latest := time.Now().Add(time.Minute)
 	isDrained := func() bool {
 		return time.Now().After(latest) || s.Value("select exists (select from sb_internal.message)") == "f"
 	}

@@ -62,6 +62,7 @@ func wantRows(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
+// Rules: R-003, R-005, R-012, R-020, R-030, R-031, R-041, R-042, R-060, R-063, R-069, R-071, R-072, R-075, R-079, R-080, R-081, R-082, R-083, R-388
 func TestDDLErrors(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -326,6 +327,7 @@ func TestParallelGrants(t *testing.T) {
 	wantRows(t, "receivers", owner.Query("select q.receivers from sb_internal.queue as q where q.name = 'OrderQueue'"), "{}")
 }
 
+// Rules: R-025, R-026
 func TestAlterMessageType(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -352,6 +354,7 @@ select t.validation, t.validation_desc, t.validation_kind, coalesce(t.validator,
 	}
 }
 
+// Rules: R-043, R-045, R-046, R-365
 func TestAlterQueue(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -393,6 +396,7 @@ func poison(s *pgtest.Session, queue string) {
 	}
 }
 
+// Rules: R-359
 func TestAlterQueueFreesPoisonedQueue(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -447,6 +451,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
+// Rules: R-100, R-106
 func TestBrokerPriorities(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -470,6 +475,7 @@ select e.priority from sb.conversation_endpoints as e where e.conversation_handl
 	wantRows(t, "received", received(s, "WarehouseQueue"), "Request|1")
 }
 
+// Rules: R-083, R-086
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -502,6 +508,7 @@ func TestCreateServiceDelivers(t *testing.T) {
 	wantRows(t, "received", received(s, "WarehouseQueue"), "Request|1", "Request|2")
 }
 
+// Rules: R-076
 func TestDropServiceTellsPeers(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -556,6 +563,7 @@ $$`, dialogs, service))
 	}
 }
 
+// Rules: R-039, R-073
 func TestDropContract(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -576,6 +584,7 @@ select e.state, sb.error_code(m.message_body)
 	wantRows(t, "left over", s.Query("select count(*) from sb_internal.endpoint"), "0")
 }
 
+// Rules: R-072
 func TestAlterServiceMovesMessages(t *testing.T) {
 	t.Parallel()
 	db, s := newApplication(t)
@@ -743,6 +752,7 @@ func TestDropServiceGivesWay(t *testing.T) {
 select sb.error_code(m.message_body), count(*) from sb.queue_messages as m where m.message_type_name ~ 'Error$' group by 1`), "-8470|1")
 }
 
+// Rules: R-061
 func TestDropQueueWaitsForReceivers(t *testing.T) {
 	t.Parallel()
 	db, s := newApplication(t)
@@ -770,6 +780,7 @@ $$`)
 	s.ExecError("S0208", "select * from sb.receive('WarehouseQueue')")
 }
 
+// Rules: R-119, R-120, R-121
 func TestBrokerSwitches(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -809,6 +820,7 @@ select b.is_broker_enabled, (select count(*) from sb.conversation_endpoints), (s
 	wantRows(t, "received", received(s, "WarehouseQueue"), "Request|1")
 }
 
+// Rules: R-123
 func TestNewBrokerWaitsForTransactions(t *testing.T) {
 	t.Parallel()
 	db, s := newApplication(t)
@@ -831,6 +843,7 @@ func TestNewBrokerWaitsForTransactions(t *testing.T) {
 	wantRows(t, "left over", s.Query("select count(*) from sb_internal.message"), "0")
 }
 
+// Rules: R-014
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -860,6 +873,7 @@ type eventInstance struct {
 	} `xml:",any"`
 }
 
+// Rules: R-109, R-111, R-114, R-344
 func TestEventNotifications(t *testing.T) {
 	t.Parallel()
 	db, s := newApplication(t)

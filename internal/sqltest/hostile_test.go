@@ -18,6 +18,7 @@ var hostileNames = []string{
 }
 
 // A whole conversation between objects of every such name, with what shows the names in XML and JSON.
+// Rules
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -145,6 +146,7 @@ select p.proname, string_agg(coalesce(a.name, '') || ' ' || format_type(a.type, 
 }
 
 // Intervals and numbers from the far ends.
+// Rules: R-133
 func TestExtremeNumbers(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -198,6 +200,7 @@ func TestExtremeNumbers(t *testing.T) {
 
 // Bodies against every kind of validation: what passes arrives unchanged, what does not becomes an Error at both
 // sides, and the dialog of somebody else goes on.
+// Rules
 func TestBodiesByValidation(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)

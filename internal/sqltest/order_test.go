@@ -8,6 +8,7 @@ import (
 )
 
 // DialogTimer, then Error, then everything else in sequence, however they arrived.
+// Rules
 func TestTimerThenErrorThenTheRest(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -82,6 +83,7 @@ func conversationChanges(rows []string) int {
 }
 
 // EndDialog keeps its place: behind everything sent before it, and the last.
+// Rules: R-180
 func TestEndDialogInItsPlace(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -99,6 +101,7 @@ func TestEndDialogInItsPlace(t *testing.T) {
 }
 
 // A whole conversation, then the next; by priority, then by age of the oldest message; max_messages cuts afterwards.
+// Rules
 func TestWholeConversationsOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -143,6 +146,7 @@ func TestWholeConversationsOneAfterAnother(t *testing.T) {
 }
 
 // The group with the highest priority that is free comes first, and get_conversation_group chooses like receive.
+// Rules
 func TestPrioritiesBetweenGroups(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -172,6 +176,7 @@ func TestPrioritiesBetweenGroups(t *testing.T) {
 }
 
 // One receive, one group; a group has all its services' conversations, and nothing of another group.
+// Rules: R-175
 func TestOneGroupAtATime(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -190,6 +195,7 @@ func TestOneGroupAtATime(t *testing.T) {
 }
 
 // About the oldest first, whatever the sizes of the groups are.
+// Rules: R-064
 func TestOldestGroupFirst(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)

@@ -58,6 +58,7 @@ func isOn(s *pgtest.Session, queue string) string {
 const receiveRight = "select * from sb.receive('RightQueue')"
 
 // Five in a row switch the queue off, four do not; errors, kills and lost connections count alike.
+// Rules
 func TestFiveFailuresStopTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, fail := range failures {
@@ -95,6 +96,7 @@ func TestFiveFailuresStopTheQueue(t *testing.T) {
 }
 
 // What does not count, and what sets the count back.
+// Rules
 func TestWhatDoesNotCount(t *testing.T) {
 	t.Parallel()
 	fail := func(s *pgtest.Session) {
@@ -172,6 +174,7 @@ func TestWhatDoesNotCount(t *testing.T) {
 }
 
 // However often one transaction receives, it counts once; and all queues it received from count.
+// Rules: R-351
 func TestOneTransactionCountsOnceForEachQueue(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -196,6 +199,7 @@ func TestOneTransactionCountsOnceForEachQueue(t *testing.T) {
 }
 
 // Failures of different sessions on different conversations add up.
+// Rules: R-352
 func TestFailuresOfManyReadersAddUp(t *testing.T) {
 	t.Parallel()
 	db, a, _ := newTalk(t)
@@ -218,6 +222,7 @@ func TestFailuresOfManyReadersAddUp(t *testing.T) {
 }
 
 // Handling off: never, and nothing is counted. Switched on later it begins from zero.
+// Rules: R-357
 func TestPoisonHandlingOff(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -251,6 +256,7 @@ func TestPoisonHandlingOff(t *testing.T) {
 }
 
 // The threshold is an option, of one and up.
+// Rules: R-392
 func TestPoisonThreshold(t *testing.T) {
 	t.Parallel()
 	for _, threshold := range []int{1, 2, 3, 7, 15, 16, 17, 20, 40} {
@@ -301,6 +307,7 @@ func TestPoisonThreshold(t *testing.T) {
 
 // The loop of the outline rolls back when there is nothing to do, and a queue that is off has nothing: that must not
 // switch it on again, nor keep it from being written down by somebody else.
+// Rules: R-337
 func TestOutlineLoopDoesNotUndoTheSwitch(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]string{
@@ -335,6 +342,7 @@ func TestOutlineLoopDoesNotUndoTheSwitch(t *testing.T) {
 }
 
 // Whoever commits first writes the switch down, once, and sends the event with it.
+// Rules
 func TestQueueDisabledEvent(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{
@@ -397,6 +405,7 @@ select message_type_name, (xpath('/EVENT_INSTANCE/EventType/text()', sb.body_xml
 }
 
 // Nobody who is switching the queue off keeps others waiting.
+// Rules: R-356
 func TestSwitchingOffKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)

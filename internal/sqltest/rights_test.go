@@ -70,6 +70,7 @@ select (select count(*) from pg_namespace as n, aclexplode(n.nspacl) as a
          where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace) and a.grantee = $1::regrole)`, role)
 }
 
+// Rules: R-369, R-370, R-374
 func TestGrantAndRevoke(t *testing.T) {
 	t.Parallel()
 	db, owner := newApplication(t)
@@ -145,6 +146,7 @@ func TestPublic(t *testing.T) {
 }
 
 // TestSendIsTheServiceOwners: whether a service may send to another is a matter of its owner, not of the caller.
+// Rules: R-166, R-373, R-374, R-375, R-380
 func TestSendIsTheServiceOwners(t *testing.T) {
 	t.Parallel()
 	db, owner := newApplication(t)
@@ -158,6 +160,7 @@ func TestSendIsTheServiceOwners(t *testing.T) {
 	wantRows(t, "delivered", received(owner, "WarehouseQueue"), "Request|y")
 }
 
+// Rules: R-370, R-371, R-373
 func TestAdmins(t *testing.T) {
 	t.Parallel()
 	db, owner := newApplication(t)
@@ -183,6 +186,7 @@ func TestAdmins(t *testing.T) {
 	wantRows(t, "privileges", []string{privileges(owner, ann), privileges(owner, admins)}, "0 0 0", "0 0 0")
 }
 
+// Rules: R-010, R-043, R-070, R-371
 func TestAlterAuthorization(t *testing.T) {
 	t.Parallel()
 	db, owner := newApplication(t)
@@ -232,6 +236,7 @@ select sb.alter_message_type('Request', 'WELL_FORMED_JSON'), sb.alter_queue('Oth
 
 // TestRealCaller: the caller is whoever current_user is. A definer function lends its owner's rights, the session's
 // user lends none, and a role that is only set has its own.
+// Rules: R-127
 func TestRealCaller(t *testing.T) {
 	t.Parallel()
 	db, owner := newApplication(t)

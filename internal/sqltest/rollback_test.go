@@ -14,6 +14,7 @@ import (
 
 // The rollback matrix: whatever a verb did is undone by ROLLBACK, by ROLLBACK TO SAVEPOINT and by the end of the
 // session alike; afterwards nothing is locked, and everything goes on as if it had never been.
+// Rules
 func TestRollbackMatrix(t *testing.T) {
 	t.Parallel()
 	db, a, b := newTalk(t)

@@ -10,6 +10,7 @@ import (
 
 // The outline of a Service Broker application, step by step, with a state table of the application's own: a target
 // that adds up the numbers of each conversation, and an initiator that has left before the answers come.
+// Rules
 func TestApplicationOutline(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -83,6 +84,7 @@ func TestApplicationOutline(t *testing.T) {
 }
 
 // Stopping and starting an application, sentence by sentence.
+// Rules
 func TestStoppingAndStarting(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -136,6 +138,7 @@ func TestStoppingAndStarting(t *testing.T) {
 }
 
 // Broker messages: the three types, to the letter.
+// Rules
 func TestBrokerMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ option, prefix, namespace string }{

@@ -56,6 +56,7 @@ func TestNothingIsStranded(t *testing.T) {
 }
 
 // Moving a service to another queue gives up, with a coded error, rather than stand in everybody's way.
+// Rules: R-072
 func TestMoveServiceGivesUp(t *testing.T) {
 	t.Parallel()
 	db, a, b := newTalk(t)

@@ -6,6 +6,7 @@ import (
 )
 
 // One timer a side: set again it is put off, cancelled it is gone, fired it is over; the other side never sees it.
+// Rules
 func TestTimer(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -72,6 +73,7 @@ func TestTimer(t *testing.T) {
 }
 
 // A timer in every state that takes one, and what END does to it.
+// Rules
 func TestTimerStates(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -149,6 +151,7 @@ func TestTimersAndMessagesAreFair(t *testing.T) {
 }
 
 // The end of the lifetime, on both sides, without anybody having done anything.
+// Rules
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -249,6 +252,7 @@ func TestLifetime(t *testing.T) {
 }
 
 // Messages that wait when the lifetime ends are dropped by END, and never delivered.
+// Rules
 func TestLifetimeInTheTransmissionQueue(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -264,6 +268,7 @@ func TestLifetimeInTheTransmissionQueue(t *testing.T) {
 }
 
 // Timers and lifetimes that fell due while the queue was stopped are there when it starts, in their order.
+// Rules
 func TestDueWhileTheQueueWasStopped(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -281,6 +286,7 @@ func TestDueWhileTheQueueWasStopped(t *testing.T) {
 }
 
 // After an Error SEND fails, what had arrived before can be received, and no later EndDialog makes it DI again.
+// Rules
 func TestErrorAtAConversation(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)

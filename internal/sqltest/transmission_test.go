@@ -19,6 +19,7 @@ const (
 )
 
 // What keeps messages back in many ways, what brings them on, and what the sender reads meanwhile.
+// Rules: R-084, R-086, R-137, R-163, R-164, R-217, R-224, R-240, R-242, R-270, R-271, R-272, R-275, R-276, R-277, R-280, R-298, R-303, R-306
 func TestMessagesWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ stop, start, status string }{
@@ -96,6 +97,7 @@ select from_service_name, to_service_name, service_contract_name, message_type_n
 
 // A dialog that has both sides already: its messages wait in the same way, in either direction, and an END WITH ERROR
 // drops what waits and overtakes it.
+// Rules: R-218, R-267, R-276, R-294, R-296
 func TestMessagesWaitInALiveDialog(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -129,6 +131,7 @@ func TestMessagesWaitInALiveDialog(t *testing.T) {
 }
 
 // What had left when the error came is in order; what waited is dropped (R-218); nothing is sent after a peer's end.
+// Rules: R-221, R-222, R-250, R-251
 func TestEndWhileTheQueueIsOff(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -150,6 +153,7 @@ func TestEndWhileTheQueueIsOff(t *testing.T) {
 }
 
 // Both queues off and one side ends: what the other sends is discarded in silence; it hears the end, and no error.
+// Rules: R-220
 func TestSendToOneWhoHasEnded(t *testing.T) {
 	t.Parallel()
 	for _, bothOff := range []bool{false, true} {
@@ -197,6 +201,7 @@ func TestBothEndWhileBothQueuesAreOff(t *testing.T) {
 }
 
 // Refusals for good come as Error messages, once, and what waited behind stays until the application ends.
+// Rules: R-002, R-139, R-166, R-251, R-265, R-270, R-403
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	db, a, b := newTalk(t)
@@ -278,6 +283,7 @@ select sb.create_queue('LateQueue', enabled => false)`)
 
 // The pattern of resending (A-23): on an Error that may be retried, what waits is read, sent on a new dialog, and the
 // old one ended.
+// Rules: R-251, R-269, R-408
 func TestResend(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -301,6 +307,7 @@ select sb.send_batch($2::uuid, 'Note', array_agg(t.message_body order by t.messa
 }
 
 // A peer that was cleaned up says nothing; who sends to it learns -8462 (R-227).
+// Rules: R-226, R-227
 func TestPeerCleanedUp(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -441,6 +448,7 @@ func TestStrandedRow(t *testing.T) {
 }
 
 // A waiting receive ends promptly with the error when its queue is switched off or dropped (R-199).
+// Rules: R-051, R-061, R-199, R-206
 func TestWaitingReceiveEnds(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -482,6 +490,7 @@ func TestWaitingReceiveEnds(t *testing.T) {
 }
 
 // While the broker is disabled SEND and END work and receive hands out what is there.
+// Rules: R-119
 func TestBrokerDisabled(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -504,6 +513,7 @@ func TestBrokerDisabled(t *testing.T) {
 }
 
 // With honor_broker_priority the transmission queue is emptied by priority, without it in no promised order.
+// Rules: R-102, R-293, R-295
 func TestTransmissionByPriority(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)

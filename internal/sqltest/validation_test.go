@@ -179,6 +179,7 @@ func TestJSONSchemaMatch(t *testing.T) {
 	}
 }
 
+// Rules: R-409
 func TestErrorBody(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t).Pool(t)

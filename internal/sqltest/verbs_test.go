@@ -10,6 +10,7 @@ import (
 )
 
 // One dialog from the first word to the last, with every column of every row that receive returns.
+// Rules: R-035, R-065, R-134, R-146, R-160, R-162, R-185, R-190, R-217, R-243, R-244, R-245, R-247, R-266, R-400
 func TestDialogFromBeginToEnd(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -67,6 +68,7 @@ select message_sequence_number, message_type_name, validation, message_body is n
 }
 
 // Every form of a body, and what arrives.
+// Rules: R-138, R-150, R-153, R-155, R-156
 func TestSendBodies(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -130,6 +132,7 @@ select count(*) || ' ' || bool_and(m.message_sequence_number = 12 + m.i and sb.b
   from (select r.*, row_number() over () as i from sb.receive('RightQueue') as r) as m`), "1000 true")
 }
 
+// Rules: R-024, R-150, R-151, R-152
 func TestMulticast(t *testing.T) {
 	t.Parallel()
 	db, a, b := newTalk(t)
@@ -269,6 +272,7 @@ func TestScene(t *testing.T) {
 }
 
 // Every code that a verb may raise, by every way to it. Nothing is changed, and the error says what it is.
+// Rules: R-002, R-062, R-133, R-136, R-140, R-142, R-144, R-149, R-153, R-154, R-155, R-158, R-165, R-166, R-187, R-193, R-206, R-208, R-209, R-210, R-212, R-214, R-223, R-228, R-234, R-238, R-239, R-240, R-374, R-390
 func TestVerbErrors(t *testing.T) {
 	t.Parallel()
 	db, a, b := newTalk(t)
@@ -467,6 +471,7 @@ func TestVerbErrors(t *testing.T) {
 }
 
 // What is above the limit, and what is just big.
+// Rules: R-157, R-387
 func TestBodySize(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -496,6 +501,7 @@ func afterWaiting(t *testing.T, waiter, holder *pgtest.Session, sql string, args
 }
 
 // SEND waits for SEND, MOVE and END on the same conversation, and for nothing else.
+// Rules: R-128, R-168, R-216
 func TestSendWaits(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -563,6 +569,7 @@ func TestSendWaits(t *testing.T) {
 }
 
 // MOVE, END, TIMER, BEGIN DIALOG into a group, set_state and receive by name wait for whoever holds the group.
+// Rules: R-128, R-178, R-207, R-399
 func TestGroupHolderIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -611,6 +618,7 @@ func TestGroupHolderIsWaitedFor(t *testing.T) {
 }
 
 // Without a name receive and get_conversation_group never wait, but take another group or none.
+// Rules: R-176, R-177, R-204
 func TestReceiveSkipsHeldGroups(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -649,6 +657,7 @@ func TestReceiveSkipsHeldGroups(t *testing.T) {
 }
 
 // A message arrives in a group that a reader holds, and the reader itself gets it (R-130).
+// Rules: R-130
 func TestArrivalsAreNotBlockedByReaders(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -664,6 +673,7 @@ func TestArrivalsAreNotBlockedByReaders(t *testing.T) {
 }
 
 // Two sides never wait for each other, whatever both do at the same moment.
+// Rules: R-129
 func TestSidesDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -707,6 +717,7 @@ func TestSidesDoNotWaitForEachOther(t *testing.T) {
 }
 
 // A timeout bounds the whole call; zero and null do not wait for messages; negative waits on.
+// Rules: R-188, R-196, R-197, R-198, R-391
 func TestReceiveTimeouts(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -826,6 +837,7 @@ func TestQueueStoppedWhileWaitingForTheGroup(t *testing.T) {
 	}
 }
 
+// Rules: R-207, R-211, R-245
 func TestMoveConversation(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -870,6 +882,7 @@ func TestMoveConversation(t *testing.T) {
 }
 
 // Related dialogs share a group, by handle or by group id, and a group id of one's own is taken as it is.
+// Rules: R-142, R-143, R-246, R-401
 func TestRelatedDialogs(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -944,6 +957,7 @@ func TestCancelledWaits(t *testing.T) {
 }
 
 // A statement that fails in a savepoint can be caught and the transaction goes on (R-132).
+// Rules: R-127, R-132, R-171, R-194
 func TestErrorsCanBeCaught(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -985,6 +999,7 @@ end $$`)
 
 // With retention what is received stays as status 0, and what is sent as a copy of status 3, until the conversation
 // ends; neither can be received again.
+// Rules: R-053, R-054, R-167, R-183, R-184, R-215, R-417
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)
@@ -1044,6 +1059,7 @@ func TestRetention(t *testing.T) {
 }
 
 // State tables of one's own, and the built-in one: keyed by the group, gone with its last conversation.
+// Rules: R-398
 func TestStateTables(t *testing.T) {
 	t.Parallel()
 	db, a, b := newTalk(t)
@@ -1087,6 +1103,8 @@ func TestStateTables(t *testing.T) {
 
 	// With the caller's rights, owned by the caller, and nobody else's table is dropped or named a state table.
 	role := db.CreateRole(t, "user")
+	// As it is from PostgreSQL 15 on.
+	db.SessionAs(t, "superuser", "").Exec("revoke create on schema public from public; grant create on schema public to " + db.Owner)
 	a.Exec("create schema room; grant all on schema room to public; create table public.other (x integer)")
 	a.Exec("select sb.grant_receive('RightQueue', $1)", role)
 	s := db.SessionAs(t, "user", role)
@@ -1149,6 +1167,7 @@ func TestDialogWithOneself(t *testing.T) {
 }
 
 // Two first SENDs at once: the second waits and counts on, or is the first when the other rolls back.
+// Rules: R-168
 func TestTwoFirstSends(t *testing.T) {
 	t.Parallel()
 	_, a, b := newTalk(t)

@@ -69,6 +69,7 @@ select c.relname, string_agg(a.attname || ' ' || format_type(a.atttypid, a.attty
 	}
 }
 
+// Rules: R-193, R-278
 func TestVisibility(t *testing.T) {
 	t.Parallel()
 	db, owner := newApplication(t)
@@ -125,6 +126,7 @@ $$`)
 	wantRows(t, "leaked", c.Query("select count(*) from leaked"), "3") // one service, one endpoint, one state: the clerk's own
 }
 
+// Rules: R-058, R-243, R-364
 func TestQueueMessages(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)
@@ -160,6 +162,7 @@ select e.conversation_id = $1::uuid, count(*) from sb.conversation_endpoints as 
 	wantRows(t, "orphans", s.Query("select * from sb.queue_messages as m where m.queue_name = 'WarehouseQueue'"))
 }
 
+// Rules: R-058
 func TestQueueMessagesTakesNoLocks(t *testing.T) {
 	t.Parallel()
 	db, s := newApplication(t)
@@ -172,6 +175,7 @@ func TestQueueMessagesTakesNoLocks(t *testing.T) {
 	peeker.Rollback()
 }
 
+// Rules: R-314
 func TestMonitorsAndTasks(t *testing.T) {
 	t.Parallel()
 	db, s := newApplication(t)
@@ -199,6 +203,7 @@ select p.pid, q.queue_id, 'public.step', current_user, 'here', p.started_at
 		fmt.Sprintf("%d|WarehouseQueue|public.step|here", waiter.PID()))
 }
 
+// Rules: R-366
 func TestQueueStatistics(t *testing.T) {
 	t.Parallel()
 	_, s := newApplication(t)

@@ -15,17 +15,6 @@ revoke all on all routines in schema sb, sb_internal from public;
 do $$
 begin
   perform sb_internal._lock_catalog();
-  perform sb_internal._sync_privileges(array(
-    select pg_catalog.unnest(b.admins) from sb_internal.broker as b
-     union
-    select t.owner from sb_internal.message_type as t
-     union
-    select pg_catalog.unnest(c.referencers || c.owner) from sb_internal.contract as c
-     union
-    select pg_catalog.unnest(q.receivers || q.owner) from sb_internal.queue as q
-     union
-    select pg_catalog.unnest(s.senders || s.owner) from sb_internal.service as s
-     union
-    select r.owner from sb_internal.route as r));
+  perform sb_internal._sync_all_privileges();
 end
 $$;

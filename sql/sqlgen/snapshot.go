@@ -194,15 +194,20 @@ func (r repo) migrations() ([]migration, error) {
 
 var blockRE = regexp.MustCompile(`(?ms)^-- sqlgen:begin (\S+) sha256:[0-9a-f]{64}\n(.*?)^-- sqlgen:end (\S+)\n|^-- sqlgen:drop (\S+)\n`)
 
-// lastBlocks returns for each path the source of its last block in the given migrations.
-func lastBlocks(list []migration) map[string]source {
-	last := map[string]source{}
+// lastBlocks returns for each path the source of its last block in the given migrations, in the order in which the
+// paths first came.
+func lastBlocks(list []migration) []source {
+	var last []source
 	for _, m := range list {
 		for _, b := range blockRE.FindAllStringSubmatch(m.up, -1) {
-			if dropped := b[4]; dropped != "" {
-				delete(last, dropped)
-			} else {
-				last[b[1]] = source{b[1], b[2]}
+			i := at(b[1]+b[4], last) // one of the two is empty
+			switch {
+			case b[4] != "": // dropped
+				last = slices.Delete(last, i, i+1)
+			case i < 0:
+				last = append(last, source{b[1], b[2]})
+			default:
+				last[i] = source{b[1], b[2]}
 			}
 		}
 	}
@@ -229,24 +234,15 @@ func (r repo) snapshotFiles() (files, error) {
 	} else {
 		list = earlier
 	}
-	before := lastBlocks(list)
-	var changed, gone []source
-	for _, s := range sources {
-		if before[s.path] != s {
-			changed = append(changed, s)
-		}
+	c, err := compare(lastBlocks(list), sources)
+	if err != nil {
+		return nil, err
 	}
-	for p, s := range before {
-		if !slices.ContainsFunc(sources, func(s source) bool { return s.path == p }) {
-			gone = append(gone, s)
-		}
-	}
-	slices.SortFunc(gone, func(a, b source) int { return strings.Compare(a.path, b.path) })
 
 	out := files{}
-	if changed != nil || gone != nil || open.up != "" {
-		open.up = splice(open.up, upText(open, changed, gone))
-		open.down = splice(open.down, downText(open, changed, gone, before))
+	if c.up != nil || c.gone != nil || open.up != "" {
+		open.up = splice(open.up, upText(open, c))
+		open.down = splice(open.down, downText(open, c))
 		out[open.file("up")] = []byte(open.up)
 		out[open.file("down")] = []byte(open.down)
 	}
@@ -271,84 +267,58 @@ func splice(text, region string) string {
 	return before + region + after
 }
 
-func upText(m migration, changed, gone []source) string {
+func upText(m migration, c changes) string {
 	var b strings.Builder
-	for _, s := range changed {
+	b.WriteString(putAside(c.replaced))
+	for _, s := range c.up {
 		b.WriteString(s.block())
 	}
-	for _, s := range gone {
-		fmt.Fprintf(&b, "-- sqlgen:drop %s\n%s", s.path, dropText(s))
+	for _, s := range c.gone {
+		fmt.Fprintf(&b, "-- sqlgen:drop %s\n", s.path)
+	}
+	if c.replaced != nil {
+		b.WriteString(dropAside)
 	}
 	fmt.Fprintf(&b, "insert into sb_internal.meta(version, name) values (%d, '%s');\n", m.version, m.name)
 	return b.String()
 }
 
-// downText puts back what the migration replaced or dropped, then drops what it added. The first
+// downText puts back what the migration replaced or dropped, and drops what it added. The first
 // snapshot has nothing to put back and empties the schemas of code.
-func downText(m migration, changed, gone []source, before map[string]source) string {
+func downText(m migration, c changes) string {
 	var b strings.Builder
-	if len(before) == 0 {
+	if c.first {
 		b.WriteString(dropAll)
 	} else {
-		var added []source
-		for _, s := range append(slices.Clone(gone), changed...) {
-			if old, ok := before[s.path]; ok {
-				b.WriteString(old.block())
-			} else {
-				added = append(added, s)
-			}
+		b.WriteString(putAside(c.added))
+		for _, s := range c.down {
+			b.WriteString(s.block())
 		}
-		for _, s := range slices.Backward(added) {
-			b.WriteString(dropText(s))
+		if c.added != nil {
+			b.WriteString(dropAside)
 		}
 	}
 	fmt.Fprintf(&b, "delete from sb_internal.meta where version = %d;\n", m.version)
 	return b.String()
 }
 
+// dropAll drops all code, dropAside what was put aside.
 var (
-	createRE  = regexp.MustCompile(`(?m)^create or replace (function|procedure|view) (sb|sb_internal)\.(\w+)`)
-	triggerRE = regexp.MustCompile(`(?ms)^create or replace trigger (\w+)\s[^;]*?\son ((?:sb|sb_internal)\.\w+)`)
+	dropAll   = dropObjects("", "", "")
+	dropAside = dropObjects("c.relname", "p.proname", "t.tgname")
 )
 
-// dropText drops all that the source creates, a function with all its overloads.
-func dropText(s source) string {
-	var b strings.Builder
-	for _, m := range triggerRE.FindAllStringSubmatch(s.text, -1) {
-		fmt.Fprintf(&b, "drop trigger if exists %s on %s;\n", m[1], m[2])
-	}
-	seen := map[string]bool{}
-	for _, m := range createRE.FindAllStringSubmatch(s.text, -1) {
-		if seen[m[0]] {
-			continue
+// dropObjects goes round until nothing is left, because views, functions and triggers depend on each other
+// both ways. It never cascades: what somebody else built on sb stops it, and PostgreSQL names it. With the
+// names of columns it drops only what putAside has renamed.
+func dropObjects(view, routine, trigger string) string {
+	only := func(name string) string {
+		if name == "" {
+			return ""
 		}
-		seen[m[0]] = true
-		if m[1] == "view" {
-			fmt.Fprintf(&b, "drop view if exists %s.%s;\n", m[2], m[3])
-			continue
-		}
-		fmt.Fprintf(&b, `do $$
-declare
-  _routine regprocedure;
-begin
-  for _routine in
-    select p.oid::regprocedure
-      from pg_catalog.pg_proc as p
-     where p.pronamespace = '%s'::regnamespace
-       and p.proname = '%s'
-  loop
-    execute pg_catalog.format('drop routine %%s', _routine);
-  end loop;
-end
-$$;
-`, m[2], m[3])
+		return "\n         and " + name + " like '%" + aside + "'"
 	}
-	return b.String()
-}
-
-// dropAll goes round until nothing is left, because views, functions and triggers depend on each other
-// both ways. It never cascades: what somebody else built on sb stops it, and PostgreSQL names it.
-const dropAll = `do $$
+	return `do $$
 declare
   _object record;
   _left integer;
@@ -361,17 +331,17 @@ begin
       select 'view' as kind, c.oid, c.oid::regclass::text as name
         from pg_catalog.pg_class as c
        where c.relnamespace = 'sb'::regnamespace
-         and c.relkind = 'v'
+         and c.relkind = 'v'` + only(view) + `
       union all
       select 'routine', p.oid, p.oid::regprocedure::text
         from pg_catalog.pg_proc as p
-       where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+       where p.pronamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)` + only(routine) + `
       union all
       select 'trigger', t.oid, pg_catalog.format('%I on %s', t.tgname, t.tgrelid::regclass)
         from pg_catalog.pg_trigger as t
         join pg_catalog.pg_class as c on c.oid = t.tgrelid
        where c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)
-         and not t.tgisinternal
+         and not t.tgisinternal` + only(trigger) + `
        order by oid desc
     loop
       begin
@@ -391,6 +361,7 @@ begin
 end
 $$;
 `
+}
 
 // plainText strings all migrations together for people who have only psql, and leaves golang-migrate's
 // version table as golang-migrate itself would.

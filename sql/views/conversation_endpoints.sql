@@ -28,7 +28,11 @@ select e.conversation_handle,
            from sb_internal.send_counter as c
           where c.conversation_handle = e.conversation_handle
           order by c.conversation_handle desc, c.message_sequence_number desc
-          limit 1), 0) as send_sequence,
+          limit 1), (
+         -- A side in DO counts no more; the end it sent is the last of what waits.
+         select pg_catalog.max(t.message_sequence_number) + 1
+           from sb_internal.transmission as t
+          where t.conversation_handle = e.conversation_handle), 0) as send_sequence,
        e.service_id < 65536 as is_system,
        e.priority
   from sb_internal.endpoint as e

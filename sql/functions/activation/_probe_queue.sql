@@ -2,7 +2,8 @@ create or replace function sb_internal._probe_queue(
   caller name,
   queue_id integer,
   out head bigint,
-  out receives bigint
+  out receives bigint,
+  out waited double precision
 )
   returns record
   language plpgsql
@@ -15,6 +16,9 @@ declare
   levels smallint[];
   is_counting boolean;
   conversation uuid;
+  first_order bigint;
+  enqueued_at timestamptz;
+  due_at timestamptz;
 begin
   perform sb_internal._require_admin(_probe_queue.caller, 'run an activator');
   if not coalesce(sb_internal._queue_is_on(_probe_queue.queue_id), false) then
@@ -36,17 +40,19 @@ begin
     if conversation is null then
       return;
     end if;
-    head := hashtextextended(concat_ws(' ', conversation,
-      coalesce((
-        select m.queuing_order
-          from sb_internal.message as m
-         where m.conversation_handle = conversation
-         order by m.message_sequence_number
-         limit 1), 0),
-      (select min(d.due_at)
-         from sb_internal.due as d
-        where d.conversation_handle = conversation
-          and d.due_at <= sb_internal._now())), 0);
+    select m.queuing_order, m.message_enqueue_time
+      into first_order, enqueued_at
+      from sb_internal.message as m
+     where m.conversation_handle = conversation
+     order by m.message_sequence_number
+     limit 1;
+    select min(d.due_at)
+      into due_at
+      from sb_internal.due as d
+     where d.conversation_handle = conversation
+       and d.due_at <= sb_internal._now();
+    head := hashtextextended(concat_ws(' ', conversation, coalesce(first_order, 0), due_at), 0);
+    waited := extract(epoch from sb_internal._now() - least(enqueued_at, due_at))::double precision;
     perform sb_internal._raise('SB003');
   exception
     when sqlstate 'SB003' then

@@ -10,8 +10,10 @@ declare
   q record;
   level smallint;
   highest bigint;
+  sb_owner constant name := (select pg_get_userbyid(n.nspowner) from pg_namespace as n where n.nspname = 'sb');
 begin
   perform sb_internal._require_admin(_after_restore.caller, 'call after_restore');
+  perform sb_internal._lock_catalog();
   for q in
     select o.queue_id, b.priority_levels
       from sb_internal.queue as o
@@ -32,6 +34,25 @@ begin
     perform setval('sb_internal.queuing_order', highest);
   end if;
   perform sb_internal._next_catalog_ids();
+
+  -- The system is his who owns sb here. Else its events would be those of a stranger.
+  update sb_internal.message_type as t
+     set owner = sb_owner
+   where t.message_type_id < 65536
+     and t.owner <> sb_owner;
+  update sb_internal.contract as c
+     set owner = sb_owner
+   where c.service_contract_id < 65536
+     and c.owner <> sb_owner;
+  update sb_internal.queue as o
+     set owner = sb_owner
+   where o.is_system
+     and o.owner <> sb_owner;
+  update sb_internal.service as s
+     set owner = sb_owner
+   where s.service_id < 65536
+     and s.owner <> sb_owner;
+  perform sb_internal._sync_all_privileges();
 end
 $$;
 comment on function sb_internal._after_restore(name) is

@@ -47,16 +47,25 @@ begin
     expires := sb_internal._now() + _begin_dialog.lifetime;
   end if;
 
-  -- drop_contract ends the conversations it sees under a lock that excludes this one: so none begins on
-  -- a contract that was there when we looked and is gone when the endpoint is written.
-  lock table sb_internal.endpoint in row exclusive mode;
+  -- Against service and contract being dropped: who looks later sees what the drop has left.
+  if sb_internal._share_name('service', _begin_dialog.from_service)
+    or sb_internal._share_name('contract', _begin_dialog.on_contract)
+  then
+    perform 1
+       from sb_internal.service as s
+       join sb_internal.contract as k on k.name = _begin_dialog.on_contract
+      where s.name = _begin_dialog.from_service
+        for key share;
+  end if;
   select s.service_id, q.name as queue_name, q.owner, q.receivers,
-         k.service_contract_id, k.owner as contract_owner, k.referencers
+         k.service_contract_id, k.owner as contract_owner, k.referencers,
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
     into c
-    from (select _begin_dialog.from_service as name) as a
-    left join sb_internal.service as s on s.name = a.name
+    from sb_internal.broker as b
+    left join sb_internal.service as s on s.name = _begin_dialog.from_service
     left join sb_internal.queue as q on q.queue_id = s.queue_id
-    left join sb_internal.contract as k on k.name = _begin_dialog.on_contract;
+    left join sb_internal.contract as k on k.name = _begin_dialog.on_contract
+   where b.singleton;
   if c.service_id is null then
     perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
     perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
@@ -80,7 +89,7 @@ begin
       'use contract ' || _begin_dialog.on_contract]);
   end if;
   if lower(instance) = 'current database' then
-    select b.broker_instance::text into instance from sb_internal.broker as b where b.singleton;
+    instance := c.broker_instance::text;
   end if;
 
   if _begin_dialog.related_conversation is not null then
@@ -101,8 +110,13 @@ begin
     perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
   end if;
 
-  return sb_internal._begin(c.service_id, c.service_contract_id, _begin_dialog.to_service, instance,
-    conversation_group, expires);
+  return sb_internal._create_endpoint(gen_random_uuid(), gen_random_uuid(), conversation_group, c.service_id,
+    c.service_contract_id, true, _begin_dialog.to_service, instance, expires,
+    case
+      when c.has_priorities then
+        sb_internal._priority(c.service_contract_id, c.service_id, _begin_dialog.to_service)
+      else 5::smallint
+    end);
 end
 $$;
 comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) is

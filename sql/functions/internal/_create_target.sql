@@ -19,8 +19,13 @@ begin
   if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
     return;
   end if;
-  -- The lock that the endpoint's foreign key takes anyway, taken first: a service being dropped is
-  -- then simply missing.
+  -- A service being dropped is then simply missing.
+  if sb_internal._share_name('service', e.far_service) then
+    perform 1
+       from sb_internal.service as s
+      where s.name = e.far_service
+        for key share;
+  end if;
   select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
          t.is_poison_watched, t.has_activation_event,
          exists (
@@ -35,8 +40,7 @@ begin
     join sb_internal.service as o on o.service_id = e.service_id
    cross join sb_internal.broker as b
    where s.name = e.far_service
-     and b.singleton
-     for key share of s;
+     and b.singleton;
   if not found then
     if e.far_broker_instance is not null then
       outcome := 'error';
@@ -61,13 +65,17 @@ begin
     return;
   end if;
 
-  insert into sb.conversation_group (conversation_group_id, service_id)
-  values (e.peer_handle, target.service_id);
-  priority := sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, e.peer_handle, target.service_id,
-    e.service_contract_id, false, target.own_name, target.broker_instance::text, e.lifetime, target.has_priorities);
+  priority := case
+    when target.has_priorities then sb_internal._priority(e.service_contract_id, target.service_id, target.own_name)
+    else 5::smallint
+  end;
   queue_id := target.queue_id;
   has_activation_event := target.has_activation_event;
-  outcome := 'created';
+  if sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, null, target.service_id, e.service_contract_id,
+    false, target.own_name, target.broker_instance::text, e.lifetime, priority) is not null
+  then
+    outcome := 'created';
+  end if;
 end
 $$;
 comment on function sb_internal._create_target(sb_internal.endpoint) is

@@ -61,7 +61,7 @@ begin
       order by c.conversation_handle desc, c.message_sequence_number desc
       limit 1
         for no key update skip locked;
-    if found or not e.has_counter or e.state = 'DO' then
+    if found or e.state = 'DO' then
       moved := moved + sb_internal._deliver_conversation(e);
     end if;
   end loop;

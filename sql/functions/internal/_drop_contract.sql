@@ -42,7 +42,7 @@ begin
   end if;
 
   -- Of two sides in this database one goes and the other is told; terminating both would tell nobody.
-  handles := sb_internal._lock_conversations(null, object.id);
+  handles := sb_internal._lock_conversations('contract', _drop_contract.name, object.id);
   for conversation in
     select e.conversation_handle
       from sb_internal.endpoint as e

@@ -34,7 +34,7 @@ begin
     perform sb_internal._raise('S3716', array['service ' || _drop_service.name, 'broker priority ' || used_by]);
   end if;
 
-  foreach conversation in array sb_internal._lock_conversations(object.id, null) loop
+  foreach conversation in array sb_internal._lock_conversations('service', _drop_service.name, object.id) loop
     perform sb_internal._terminate(conversation, -8470,
       'The service "' || _drop_service.name || '" was dropped.');
   end loop;

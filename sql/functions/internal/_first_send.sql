@@ -1,5 +1,5 @@
-create or replace function sb_internal._first_send(conversation_handle uuid)
-  returns boolean
+create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
+  returns bigint
   language plpgsql
   volatile
   parallel unsafe
@@ -7,6 +7,20 @@ create or replace function sb_internal._first_send(conversation_handle uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet. (In a
+  -- subtransaction the ids differ, and it goes the long way.)
+  insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+  select e.conversation_handle, _first_send.quantity - 1
+    from sb_internal.endpoint as e
+   where e.conversation_handle = _first_send.conversation_handle
+     and e.xmin = pg_current_xact_id()::xid
+     and not exists (
+       select 1
+         from sb_internal.send_counter as c
+        where c.conversation_handle = e.conversation_handle);
+  if found then
+    return (_first_send.quantity - 1)::bigint;
+  end if;
   -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
   -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
   if exists (
@@ -14,7 +28,7 @@ begin
       from sb_internal.send_counter as c
      where c.conversation_handle = _first_send.conversation_handle)
   then
-    return false;
+    return null;
   end if;
   perform 1
      from sb_internal.endpoint as e
@@ -23,20 +37,21 @@ begin
   if not found then
     perform sb_internal._raise('S8426', array[_first_send.conversation_handle::text]);
   end if;
-  if not exists (
+  if exists (
     select 1
       from sb_internal.send_counter as c
      where c.conversation_handle = _first_send.conversation_handle)
   then
-    update sb_internal.endpoint as e
-       set has_counter = true
-     where e.conversation_handle = _first_send.conversation_handle;
-    insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
-    values (_first_send.conversation_handle, -1);
+    return null;
   end if;
-  return false;
+  update sb_internal.endpoint as e
+     set has_counter = true
+   where e.conversation_handle = _first_send.conversation_handle;
+  insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+  values (_first_send.conversation_handle, _first_send.quantity - 1);
+  return (_first_send.quantity - 1)::bigint;
 end
 $$;
-comment on function sb_internal._first_send(uuid) is
-  'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
-revoke all on function sb_internal._first_send(uuid) from public;
+comment on function sb_internal._first_send(uuid, integer) is
+  'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. Locks the endpoint, unless nobody else can see it. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
+revoke all on function sb_internal._first_send(uuid, integer) from public;

@@ -19,9 +19,7 @@ begin
     from sb_internal.endpoint as e
    where e.conversation_handle = _lock_conversation.conversation_handle
      for no key update;
-  if locked.has_counter then
-    perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
-  end if;
+  perform sb_internal._lock_counter(_lock_conversation.conversation_handle);
   if locked.conversation_handle is null then
     perform sb_internal._raise('S8426', array[_lock_conversation.conversation_handle::text]);
   end if;

@@ -12,6 +12,7 @@ create or replace function sb_internal._lock_counters(conversation_handles uuid[
 as $$
 declare
   own_timeout text := current_setting('lock_timeout');
+  give_up_at timestamptz := clock_timestamp() + nullif(own_timeout, '0')::interval;  -- null: never
   insist_at timestamptz := clock_timestamp() + interval '3 seconds';
   is_polite boolean;
 begin
@@ -19,11 +20,14 @@ begin
     is_polite := clock_timestamp() < insist_at;
     perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
-      -- A target that has sent nothing yet has no counter: _first_send locks its endpoint.
+      -- A side that has sent nothing yet has no counter: _first_send locks its endpoint.
       perform 1
          from sb_internal.endpoint as e
         where e.conversation_handle = any (_lock_counters.conversation_handles)
-          and not e.has_counter
+          and not exists (
+            select 1
+              from sb_internal.send_counter as c
+             where c.conversation_handle = e.conversation_handle)
         order by e.conversation_handle
           for no key update;
       perform 1
@@ -35,7 +39,7 @@ begin
       return;
     exception
       when lock_not_available then
-        if not is_polite then
+        if not is_polite or clock_timestamp() >= give_up_at then
           raise;
         end if;
     end;
@@ -44,5 +48,5 @@ begin
 end
 $$;
 comment on function sb_internal._lock_counters(uuid[]) is
-  'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success.';
+  'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success. Gives up after lock_timeout.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;

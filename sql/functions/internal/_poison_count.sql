@@ -41,8 +41,10 @@ begin
     continue when receiver = any (counted)
       or status is distinct from 'aborted' and not (status = 'in progress' and _poison_count.with_running);
 
-    if counted = '{}' and sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp() then
-      -- The ids were not written here but restored from a dump.
+    if counted = '{}' and not pg_is_in_recovery()
+      and sb_internal._cell(_poison_count.queue_id, 'stamp') is distinct from sb_internal._stamp()
+    then
+      -- The ids were restored from a dump, or a crash or failover lies between.
       perform sb_internal._poison_reset(_poison_count.queue_id);
       return 0;
     end if;

@@ -26,6 +26,7 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_waiting boolean;
+  target_queue integer;
   is_direct boolean;
   unsettled sb_internal.unsettled;
 begin
@@ -63,8 +64,55 @@ begin
         order by l.conversation_handle desc, l.message_sequence_number desc
         limit 1)
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
-    exit when found or sb_internal._first_send(_send.conversation_handle);
+    exit when found;
+    last_sequence := sb_internal._first_send(_send.conversation_handle, quantity);
+    is_waiting := false;
+    exit when last_sequence is not null;
   end loop;
+
+  -- The common case in one statement, which says again what the rest of this function says step by step:
+  -- one message for a queue that is on, with nothing to validate, retain or report.
+  if last_sequence > 0 and quantity = 1 and not is_waiting then
+    insert into sb_internal.message as n (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    select nextval('sb_internal.queuing_order'), last_sequence, clock_timestamp(), d.queue_id,
+           t.message_type_id, h.peer_handle, p.conversation_group_id, p.priority, single
+      from sb_internal.endpoint as h
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type
+      join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
+      join sb_internal.service_status as d on d.service_id = p.service_id
+     where h.conversation_handle = _send.conversation_handle
+       and h.state = 'CO'
+       and (h.lifetime is null or h.lifetime > clock_timestamp())
+       and (_send.caller = o.queue_owner or _send.caller = any (o.receivers)
+         or sb_internal._may(_send.caller, o.queue_owner, o.receivers))
+       and not o.is_retention_enabled
+       and case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end
+       and (t.validation = 'NONE' or _send.is_validated)
+       and p.state <> 'DO'
+       and d.is_accepting
+       and not d.has_activation_event
+       and (not d.is_poison_watched
+         or pg_sequence_last_value(('sb_internal.queue_' || d.queue_id || '_poison_alarm')::regclass)
+           is distinct from 1)
+       and not exists (
+         select 1
+           from sb_internal.message as m
+          where m.conversation_handle = h.conversation_handle
+            and m.message_type_id in (1, 2))
+    returning n.queue_id
+      into target_queue;
+    if found then
+      -- As _wake, on the hot path.
+      if not (pg_try_advisory_lock(8420, target_queue) and pg_advisory_unlock(8420, target_queue)) then
+        perform pg_notify('sb_queue_' || target_queue, '');
+      end if;
+      return null;
+    end if;
+  end if;
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.

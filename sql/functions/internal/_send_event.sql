@@ -22,7 +22,8 @@ begin
        for no key update
   loop
     if n.conversation_handle is null then
-      n.conversation_handle := sb_internal._begin(2, 2, n.to_service, n.broker_instance, null, null);
+      n.conversation_handle := sb_internal._create_endpoint(gen_random_uuid(), gen_random_uuid(), null, 2, 2, true,
+        n.to_service, n.broker_instance, null, sb_internal._priority(2, 2, n.to_service));
       update sb_internal.event_notification as o
          set conversation_handle = n.conversation_handle
        where o.event_notification_id = n.event_notification_id;
