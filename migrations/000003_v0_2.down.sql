@@ -54,6 +54,7 @@ update sb_internal.endpoint as e
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, priority smallint) rename to "_create_endpoint~old";
 alter function sb_internal._first_send(conversation_handle uuid, quantity integer) rename to "_first_send~old";
+alter function sb_internal._has_message(for_conversation uuid, group_id uuid) rename to "_has_message~old";
 alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
 alter function sb_internal._share_name(kind text, name text) rename to "_share_name~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
@@ -259,6 +260,25 @@ comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid
   'BEGIN DIALOG behind sb.begin_dialog.';
 revoke all on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_dialog.sql
+-- sqlgen:begin functions/internal/_cell.sql sha256:198c04ab2cd84b9c7b77cc93158a357bae4efa4e7d9a9d5aadc505861072c539
+-- Sequences are the only thing in PostgreSQL that outlives a rollback: poison counting and search hints
+-- live in them.
+create or replace function sb_internal._cell(queue_id integer, cell text)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return pg_sequence_last_value(('sb_internal.queue_' || _cell.queue_id || '_' || _cell.cell)::regclass);
+end
+$$;
+comment on function sb_internal._cell(integer, text) is
+  'Reads one of a queues non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
+revoke all on function sb_internal._cell(integer, text) from public;
+-- sqlgen:end functions/internal/_cell.sql
 -- sqlgen:begin functions/internal/_create_endpoint.sql sha256:30d012ccd91f0e3adf1bc4ae2a0676cbda4ec46155875ea759c4d75197b1a9e3
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
@@ -466,6 +486,36 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
+-- sqlgen:begin functions/internal/_deliver_queue.sql sha256:199659cb94d794fae0940cb28576bca44afad3abdf80016f4d26cf99edfc8178
+create or replace function sb_internal._deliver_queue(caller name, queue_name text)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  named integer;
+begin
+  perform sb_internal._require_admin(_deliver_queue.caller, 'deliver');
+  if _deliver_queue.queue_name is not null then
+    select q.queue_id
+      into named
+      from sb_internal.queue as q
+     where q.name = _deliver_queue.queue_name;
+    if not found then
+      perform sb_internal._raise('S0208', array[_deliver_queue.queue_name]);
+    end if;
+  end if;
+  perform sb_internal._write_poison_limits();
+  return sb_internal._deliver(named, null);
+end
+$$;
+comment on function sb_internal._deliver_queue(name, text) is
+  'sb.deliver with the callers rights checked.';
+revoke all on function sb_internal._deliver_queue(name, text) from public;
+-- sqlgen:end functions/internal/_deliver_queue.sql
 -- sqlgen:begin functions/internal/_drop_contract.sql sha256:985118e3a5d1be80d2d553fe5773746f4343fda64fcc76a5fd4467dd6526ff15
 -- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
 -- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
@@ -630,6 +680,96 @@ comment on function sb_internal._first_send(uuid) is
   'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
 revoke all on function sb_internal._first_send(uuid) from public;
 -- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_get_state.sql sha256:b6532526e27643617647d1f96d487d866f23e6982761922323df904058eaf268
+create or replace function sb_internal._get_state(caller name, conversation_group_id uuid)
+  returns jsonb
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._may_use_group(_get_state.caller, _get_state.conversation_group_id);
+  return (
+    select s.state
+      from sb_internal.state as s
+     where s.conversation_group_id = _get_state.conversation_group_id);
+end
+$$;
+comment on function sb_internal._get_state(name, uuid) is
+  'sb.get_state with the callers rights checked.';
+revoke all on function sb_internal._get_state(name, uuid) from public;
+-- sqlgen:end functions/internal/_get_state.sql
+-- sqlgen:begin functions/internal/_is_valid_body.sql sha256:de138a030d30b07b4d5618a9fc637a7dc0496ffee4236d03c48da485c9d29b74
+create or replace function sb_internal._is_valid_body(
+  message_type_id integer,
+  validation text,
+  body bytea,
+  is_text boolean
+)
+  returns boolean
+  language plpgsql
+  stable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case _is_valid_body.validation
+    when 'NONE' then true
+    when 'EMPTY' then _is_valid_body.body is null
+    when 'WELL_FORMED_JSON' then
+      _is_valid_body.body is null or sb_internal._json_is_well_formed(_is_valid_body.body)
+    when 'VALID_JSON' then
+      _is_valid_body.body is null
+      or sb_internal._json_is_well_formed(_is_valid_body.body)
+      and coalesce((
+        select sb_internal._json_schema_is_valid(t.schema,
+                 sb_internal._json_value(_is_valid_body.body))
+          from sb_internal.message_type as t
+         where t.message_type_id = _is_valid_body.message_type_id
+           and t.schema is not null), true)
+    else
+      _is_valid_body.body is null
+      or sb_internal._xml_is_well_formed(_is_valid_body.body, _is_valid_body.is_text)
+  end;
+exception
+  -- A body that is JSON but not jsonb (\u0000, a number out of range) cannot match a schema.
+  when data_exception or program_limit_exceeded then
+    return false;
+end
+$$;
+comment on function sb_internal._is_valid_body(integer, text, bytea, boolean) is
+  'Checks a body against the validation of its message type, except for a users validator function, which runs with the rights of whoever sends.';
+revoke all on function sb_internal._is_valid_body(integer, text, bytea, boolean) from public;
+-- sqlgen:end functions/internal/_is_valid_body.sql
+-- sqlgen:begin functions/internal/_json_decode.sql sha256:2018df973a1d4ea20f9aed2366179e92a07149bc6a19a2d17598ca71e2f7dc71
+create or replace function sb_internal._json_decode(body bytea)
+  returns text
+  language plpgsql
+  immutable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return convert_from(
+    case
+      when substr(_json_decode.body, 1, 3) = '\xefbbbf'::bytea then substr(_json_decode.body, 4)
+      else _json_decode.body
+    end,
+    'UTF8'
+  );
+exception
+  when character_not_in_repertoire or untranslatable_character then
+    return null;
+end
+$$;
+comment on function sb_internal._json_decode(bytea) is
+  'The characters of a JSON body, which is UTF-8, without a byte order mark. NULL when it is not UTF-8 or holds a NUL.';
+revoke all on function sb_internal._json_decode(bytea) from public;
+-- sqlgen:end functions/internal/_json_decode.sql
 -- sqlgen:begin functions/internal/_lock_conversation.sql sha256:1ccab75990a146d72a9653f994da8816e07f34c2055067ba3b5a0dcb3f5b809e
 -- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
 create or replace function sb_internal._lock_conversation(conversation_handle uuid)
@@ -811,6 +951,210 @@ comment on function sb_internal._lock_counters(uuid[]) is
   'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:40f6fde431ecec34870432096cd92d6b62e6c4b079e482fdd0bd6d779f6fab21
+create or replace function sb_internal._lock_named_group(
+  queue_id integer,
+  for_conversation uuid,
+  for_group uuid,
+  timeout interval,
+  deadline timestamptz
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  named uuid := _lock_named_group.for_group;
+  nap double precision := 0.005::double precision;
+begin
+  loop
+    if _lock_named_group.for_conversation is not null then
+      select e.conversation_group_id
+        into named
+        from sb_internal.endpoint as e
+        join sb_internal.service as s on s.service_id = e.service_id
+       where e.conversation_handle = _lock_named_group.for_conversation
+         and e.state <> 'DO'
+         and s.queue_id = _lock_named_group.queue_id;
+      if not found then
+        perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
+      end if;
+    elsif not exists (
+      select 1
+        from sb.conversation_group as g
+        join sb_internal.service as s on s.service_id = g.service_id
+       where g.conversation_group_id = named
+         and s.queue_id = _lock_named_group.queue_id)
+    then
+      perform sb_internal._raise('S8436', array[named::text]);
+    end if;
+
+    -- As in _lock_group_of: a lock that turns out to be of the wrong group, or too late, is not kept.
+    begin
+      if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+        -- No limit: wait as everybody waits, in the lock queue.
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update;
+      else
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update skip locked;
+      end if;
+      if found then
+        perform 1
+           from sb.conversation_group as g
+           join sb_internal.service as s on s.service_id = g.service_id
+           join sb_internal.queue as q on q.queue_id = s.queue_id
+          where g.conversation_group_id = named
+            and q.queue_id = _lock_named_group.queue_id
+            and q.is_enabled
+            and (_lock_named_group.for_conversation is null
+              or exists (
+                select 1
+                  from sb_internal.endpoint as e
+                 where e.conversation_handle = _lock_named_group.for_conversation
+                   and e.conversation_group_id = named
+                   and e.state <> 'DO'));
+        if not found then
+          perform sb_internal._raise('SB003');
+        end if;
+        return named;
+      end if;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+
+    if _lock_named_group.timeout is not null and _lock_named_group.deadline is distinct from 'infinity' then
+      exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
+      perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
+      nap := least(nap * 1.5, 0.25);
+    end if;
+    -- After any wait all is looked at again: the conversation may have ended or moved, the queue be off.
+    perform sb_internal._raise('S9617', array[q.name])
+       from sb_internal.queue as q
+      where q.queue_id = _lock_named_group.queue_id
+        and not q.is_enabled;
+  end loop;
+  return null;
+end
+$$;
+comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) is
+  'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Errors: S8426, S8436 also for those of another queue.';
+revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;
+-- sqlgen:end functions/internal/_lock_named_group.sql
+-- sqlgen:begin functions/internal/_maintain.sql sha256:4d03768936a604e9dc7a7f6d5ec261ab8a6bb32efd941fb59c2eafd39c083c97
+create or replace function sb_internal._maintain(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._require_admin(_maintain.caller, 'maintain');
+  perform sb_internal._delete_orphans();
+  delete from sb_internal.group_backoff as b
+   where b.not_before < sb_internal._now() - interval '1 hour';
+  delete from sb_internal.activated_task as t
+   where not exists (
+     select 1
+       from pg_stat_get_activity(t.pid) as a);
+  perform sb_internal._write_poison_limits();
+  perform sb_internal._deliver(null, null);
+  -- QUEUE_ACTIVATION again: one that was left to the holder of the monitor's row and not sent by him, and,
+  -- since the program it started may have died, once a minute while there is something to receive (X-16).
+  update sb_internal.queue_monitor as m
+     set state = 'INACTIVE'
+   where m.queue_id = any (array(
+     select o.queue_id
+       from sb_internal.queue_monitor as o
+       join sb_internal.queue as q on q.queue_id = o.queue_id
+      where q.has_activation_event
+        and o.state <> 'INACTIVE'
+        and o.last_activated_time < sb_internal._now() - interval '1 minute'
+        for no key update of o skip locked));
+  perform sb_internal._monitor_arrival(q.queue_id)
+     from sb_internal.queue as q
+    where q.has_activation_event
+      and (exists (
+        select 1
+          from sb_internal.message as m
+         where m.queue_id = q.queue_id)
+      or exists (
+        select 1
+          from sb_internal.due as d
+         where d.queue_id = q.queue_id
+           and d.due_at <= sb_internal._now()));
+  perform sb_internal._prune_roles();
+  perform sb_internal._drop_stale_sequences();
+end
+$$;
+comment on function sb_internal._maintain(name) is
+  'sb.maintain with the callers rights checked.';
+revoke all on function sb_internal._maintain(name) from public;
+-- sqlgen:end functions/internal/_maintain.sql
+-- sqlgen:begin functions/internal/_may_use_conversation.sql sha256:6e106186f868297c1778aa6a973c0dcbec3f0a83ac401218f7509a658cf13530
+create or replace function sb_internal._may_use_conversation(
+  caller name,
+  e sb_internal.endpoint,
+  verb text
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select 1
+      from sb_internal.service as s
+      join sb_internal.queue as q on q.queue_id = s.queue_id
+     where s.service_id = e.service_id
+       and (q.owner = _may_use_conversation.caller
+         or _may_use_conversation.caller = any (q.receivers)
+         or sb_internal._may(_may_use_conversation.caller, q.owner, q.receivers)))
+  then
+    perform sb_internal._raise('42501', array[_may_use_conversation.caller::text,
+      _may_use_conversation.verb || ' this conversation'],
+      'conversation_handle=' || e.conversation_handle);
+  end if;
+end
+$$;
+comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) is
+  'Error 42501 unless the caller may receive from the queue of the conversations service, which is the right to use its conversations.';
+revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
+-- sqlgen:end functions/internal/_may_use_conversation.sql
+-- sqlgen:begin functions/internal/_open_state_table.sql sha256:ec0122b57c4c138754ee7ccbb4554125a149526835bb1b220aed133bb51dadf2
+create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if _open_state_table.drop_on_end then
+    -- One at a time: rights on the one column come and go inside this transaction only.
+    perform pg_advisory_xact_lock(8422, 0);
+    execute format('grant references (conversation_group_id) on sb.conversation_group to %I', _open_state_table.caller);
+  end if;
+end
+$$;
+comment on function sb_internal._open_state_table(name, boolean) is
+  'First step of create_state_table: lends the caller REFERENCES on the group id. Waits for another create_state_table.';
+revoke all on function sb_internal._open_state_table(name, boolean) from public;
+-- sqlgen:end functions/internal/_open_state_table.sql
 -- sqlgen:begin functions/internal/_poison_count.sql sha256:e4b44e24213dc0ffa470b2d4db874266bc6d95d4e745a0b9dde71fe0a1e3d62b
 -- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
 -- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
@@ -892,6 +1236,140 @@ comment on function sb_internal._poison_reset(integer) is
   'Forgets the rollbacks counted for a queue. Takes effect at once and survives a rollback.';
 revoke all on function sb_internal._poison_reset(integer) from public;
 -- sqlgen:end functions/internal/_poison_reset.sql
+-- sqlgen:begin functions/internal/_put_broker_priority.sql sha256:136d5ebe998345ecd8c00542911a2d318fd1b2998d97f9ba30ce42f91bc4a33f
+create or replace function sb_internal._put_broker_priority(
+  priority_id integer,
+  name text,
+  contract_name text,
+  local_service_name text,
+  remote_service_name text,
+  priority_level integer
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  p sb_internal.conversation_priority;
+  twin text;
+begin
+  select o.*
+    into p
+    from sb_internal.conversation_priority as o
+   where o.priority_id = _put_broker_priority.priority_id;
+  if _put_broker_priority.contract_name is not null then
+    select c.id
+      into p.service_contract_id
+      from sb_internal._lookup('contract', _put_broker_priority.contract_name) as c;
+  end if;
+  if _put_broker_priority.local_service_name is not null then
+    select s.id
+      into p.local_service_id
+      from sb_internal._lookup('service', _put_broker_priority.local_service_name) as s;
+  end if;
+  if _put_broker_priority.remote_service_name is not null then
+    perform sb_internal._require_name(_put_broker_priority.remote_service_name, 'remote service', 256);
+    p.remote_service_name := _put_broker_priority.remote_service_name;
+  end if;
+  if _put_broker_priority.priority_level not between 1 and 10 then
+    perform sb_internal._raise('22023', array['priority_level must be between 1 and 10']);
+  end if;
+  p.priority := coalesce(_put_broker_priority.priority_level::smallint, p.priority, 5::smallint);
+
+  -- The unique constraint takes two ANY for different.
+  select o.name
+    into twin
+    from sb_internal.conversation_priority as o
+   where o.service_contract_id is not distinct from p.service_contract_id
+     and o.local_service_id is not distinct from p.local_service_id
+     and o.remote_service_name is not distinct from p.remote_service_name
+     and o.priority_id <> _put_broker_priority.priority_id;
+  if found then
+    perform sb_internal._raise('42710', array['a broker priority for the same contract and services:', twin]);
+  end if;
+  insert into sb_internal.conversation_priority as o
+    (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
+  values (_put_broker_priority.priority_id, _put_broker_priority.name, p.service_contract_id, p.local_service_id,
+    p.remote_service_name, p.priority)
+      on conflict on constraint conversation_priority_pkey do update
+     set service_contract_id = excluded.service_contract_id,
+         local_service_id = excluded.local_service_id,
+         remote_service_name = excluded.remote_service_name,
+         priority = excluded.priority;
+  perform sb_internal._add_priority_level(p.priority);
+end
+$$;
+comment on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) is
+  'Creates or changes a broker priority; null leaves a criterion as it is, ANY for a new one. Errors: 42602, 42704, S8423, 22023, 42710 when another has the same criteria.';
+revoke all on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) from public;
+-- sqlgen:end functions/internal/_put_broker_priority.sql
+-- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:3ca19c7d133d1212bfb638abe0c5cea8fdbfa65ce39f984b1f75e25757c216b5
+create or replace function sb_internal._refresh_service_status()
+  returns trigger
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into sb_internal.service_status (service_id, queue_id, is_accepting, is_queue_enabled, is_retention_enabled,
+    is_poison_watched, has_activation_event, queue_owner, receivers)
+  select s.service_id, q.queue_id, b.is_broker_enabled and q.is_enabled, q.is_enabled, q.is_retention_enabled,
+         q.is_poison_message_handling_enabled, q.has_activation_event, q.owner, q.receivers
+    from sb_internal.service as s
+    join sb_internal.queue as q on q.queue_id = s.queue_id
+   cross join sb_internal.broker as b
+   where case tg_table_name
+           when 'queue' then q.queue_id = (to_jsonb(new) ->> 'queue_id')::integer
+           when 'service' then s.service_id = (to_jsonb(new) ->> 'service_id')::integer
+           else true
+         end
+   order by s.service_id
+  on conflict on constraint service_status_pkey do update
+     set queue_id = excluded.queue_id, is_accepting = excluded.is_accepting,
+         is_queue_enabled = excluded.is_queue_enabled, is_retention_enabled = excluded.is_retention_enabled,
+         is_poison_watched = excluded.is_poison_watched, has_activation_event = excluded.has_activation_event,
+         queue_owner = excluded.queue_owner, receivers = excluded.receivers;
+  return null;
+end
+$$;
+comment on function sb_internal._refresh_service_status() is
+  'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queues row lock, so it waits for nobody.';
+revoke all on function sb_internal._refresh_service_status() from public;
+-- sqlgen:end functions/internal/_refresh_service_status.sql
+-- sqlgen:begin functions/internal/_retain_sent.sql sha256:69fca0bcaeb1f601bc7d92e168c63f95c0f10b8decba60d58d577e6b68846764
+create or replace function sb_internal._retain_sent(
+  e sb_internal.endpoint,
+  message_type_id integer,
+  first_sequence bigint,
+  bodies bytea[]
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into sb_internal.retained_message (queuing_order, message_sequence_number, message_enqueue_time,
+    queue_id, message_type_id, conversation_handle, conversation_group_id, priority, message_body, status)
+  select nextval('sb_internal.queuing_order'), _retain_sent.first_sequence + b.ordinality - 1,
+         sb_internal._now(), s.queue_id, _retain_sent.message_type_id, e.conversation_handle,
+         e.conversation_group_id, e.priority, nullif(b.body, ''), 3
+    from unnest(_retain_sent.bodies) with ordinality as b (body, ordinality)
+   cross join sb_internal.service as s
+   where s.service_id = e.service_id;
+end
+$$;
+comment on function sb_internal._retain_sent(sb_internal.endpoint, integer, bigint, bytea[]) is
+  'Keeps copies (status 3) of sent messages in the senders own queue (R-053).';
+revoke all on function sb_internal._retain_sent(sb_internal.endpoint, integer, bigint, bytea[]) from public;
+-- sqlgen:end functions/internal/_retain_sent.sql
 -- sqlgen:begin functions/internal/_route.sql sha256:dbccf1aa8d3fb416d622b216598a47cfe82359205418e8a1de2bccb01c0be31b
 create or replace function sb_internal._route(service_name text, broker_instance text)
   returns text
@@ -926,6 +1404,54 @@ comment on function sb_internal._route(text, text) is
   'Address of the route that a dialog to the service takes (R-299 to R-302), null when there is none. Expired routes do not count.';
 revoke all on function sb_internal._route(text, text) from public;
 -- sqlgen:end functions/internal/_route.sql
+-- sqlgen:begin functions/internal/_run_validator.sql sha256:73e050942a1bcd958ad23a55e9f3bc8c47cf96ff0914430cca8cdea31603e673
+-- User code: runs as the sender, under the sender's search_path, hence no set clause and everything
+-- qualified down to the operators (see "whose code runs" in the security notes).
+create or replace function sb_internal._run_validator(
+  validator text,
+  validation text,
+  bodies bytea[]
+)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+as $$
+declare
+  body pg_catalog.bytea;
+  verdict boolean;
+begin
+  foreach body in array _run_validator.bodies loop
+    continue when pg_catalog.octet_length(body) operator(pg_catalog.=) 0;
+    begin
+      if _run_validator.validation operator(pg_catalog.=) 'VALID_XML' then
+        execute 'select ' operator(pg_catalog.||) _run_validator.validator operator(pg_catalog.||) '($1)'
+           into verdict
+          using xmlparse(content pg_catalog.convert_from(body, 'UTF8'));
+      else
+        execute 'select ' operator(pg_catalog.||) _run_validator.validator operator(pg_catalog.||) '($1)'
+           into verdict
+          using pg_catalog.convert_from(body, 'UTF8')::pg_catalog.jsonb;
+      end if;
+    exception
+      -- A validator that raises says no; a cancel or a lack of rights is not its verdict.
+      when query_canceled or insufficient_privilege or undefined_function then
+        raise;
+      when others then
+        return false;
+    end;
+    if verdict is not true then
+      return false;
+    end if;
+  end loop;
+  return true;
+end
+$$;
+comment on function sb_internal._run_validator(text, text, bytea[]) is
+  'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
+revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
+-- sqlgen:end functions/internal/_run_validator.sql
 -- sqlgen:begin functions/internal/_send.sql sha256:e8f387f2767a7a4b76e5cccffb5e3726dd5f2d9f50abb74099ef990b045bb2e9
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
@@ -1189,6 +1715,40 @@ comment on function sb_internal._send_event(integer, text) is
   'Sends QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED to the event notifications of a queue, in this transaction (R-112, R-113). One whose subscriber has ended the conversation is dropped (R-111). Locks the notifications, then their dialogs.';
 revoke all on function sb_internal._send_event(integer, text) from public;
 -- sqlgen:end functions/internal/_send_event.sql
+-- sqlgen:begin functions/internal/_set_state.sql sha256:75a2f05615713ad2d95314b08bd3df38406e0beda9e8252a79537f7c7be9caf8
+create or replace function sb_internal._set_state(
+  caller name,
+  conversation_group_id uuid,
+  state jsonb
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform 1
+     from sb.conversation_group as g
+    where g.conversation_group_id = _set_state.conversation_group_id
+      for no key update;
+  perform sb_internal._may_use_group(_set_state.caller, _set_state.conversation_group_id);
+  if _set_state.state is null then
+    delete from sb_internal.state as s
+     where s.conversation_group_id = _set_state.conversation_group_id;
+  else
+    insert into sb_internal.state (conversation_group_id, state)
+    values (_set_state.conversation_group_id, _set_state.state)
+    on conflict on constraint state_pkey do update
+       set state = excluded.state;
+  end if;
+end
+$$;
+comment on function sb_internal._set_state(name, uuid, jsonb) is
+  'sb.set_state with the callers rights checked.';
+revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
+-- sqlgen:end functions/internal/_set_state.sql
 -- sqlgen:begin functions/internal/_stamp.sql sha256:380b45fd1fd9cd36fc540a82eff0a9b6d08fffd0937661109663d759093495f6
 create or replace function sb_internal._stamp()
   returns bigint
@@ -1210,6 +1770,28 @@ comment on function sb_internal._stamp() is
   'Identity of this copy of the broker: cluster, database, message table. Reads the control file (some 20 µs): for rare paths only.';
 revoke all on function sb_internal._stamp() from public;
 -- sqlgen:end functions/internal/_stamp.sql
+-- sqlgen:begin functions/state/create_state_table.sql sha256:05b48acf98a2bb2e1217496f45a7efa61bfb1decadd615b08df251b8a960b716
+create or replace function sb.create_state_table(
+  table_name text,
+  columns text,
+  drop_on_end boolean default true,
+  if_not_exists boolean default false
+)
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._open_state_table(current_user, create_state_table.drop_on_end);
+  select sb_internal._make_state_table(create_state_table.table_name, create_state_table.columns,
+    create_state_table.drop_on_end, create_state_table.if_not_exists);
+  select sb_internal._close_state_table(current_user, create_state_table.table_name, create_state_table.drop_on_end);
+end;
+comment on function sb.create_state_table(text, text, boolean, boolean) is
+  'Creates table_name (an SQL name, optionally qualified and quoted) with the key conversation_group_id and the given further columns, with the caller''s rights and owned by the caller. With drop_on_end the key references the group with on delete cascade, so that a group''s row goes when its last conversation ends. Rights on it are ordinary table rights. Errors: SB002, 42501 and those of create table.';
+revoke all on function sb.create_state_table(text, text, boolean, boolean) from public;
+-- sqlgen:end functions/state/create_state_table.sql
 -- sqlgen:begin functions/admin/after_restore.sql sha256:2db0fdcb55927e4fa8ae00d95ecaeefaf95c6fc24e9ab2b81af0132ec78a1247
 create or replace function sb.after_restore()
   returns void

@@ -10525,7 +10525,8 @@ alter function sb_internal._lock_conversations(service_id integer, service_contr
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint) rename to "_probe_queue~old";
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint) rename to "probe_queue~old";
 alter function sb_internal._begin(service_id integer, service_contract_id integer, far_service text, far_broker_instance text, conversation_group_id uuid, lifetime timestamptz) rename to "_begin~old";
--- sqlgen:begin functions/internal/_after_restore.sql sha256:c05df8b5352a02e78c653374a7263066aed9d7849a17b84d00a857123774b19f
+alter function sb_internal._json_decode(body bytea) rename to "_json_decode~old";
+-- sqlgen:begin functions/internal/_after_restore.sql sha256:2c5f19211b2c455b2190f0b4ecef368a923d219447711daa63f569e92aa1ff18
 create or replace function sb_internal._after_restore(caller name)
   returns void
   language plpgsql
@@ -10584,7 +10585,7 @@ begin
 end
 $$;
 comment on function sb_internal._after_restore(name) is
-  'sb.after_restore with the callers rights checked.';
+  'sb.after_restore with the caller''s rights checked.';
 revoke all on function sb_internal._after_restore(name) from public;
 -- sqlgen:end functions/internal/_after_restore.sql
 -- sqlgen:begin functions/internal/_begin_dialog.sql sha256:6bb20fa5a8d2cbe5875bbf81b12fda51f67c8549a6c5f63b482029cc25e37476
@@ -10713,6 +10714,25 @@ comment on function sb_internal._begin_dialog(name, text, text, text, text, uuid
   'BEGIN DIALOG behind sb.begin_dialog.';
 revoke all on function sb_internal._begin_dialog(name, text, text, text, text, uuid, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_dialog.sql
+-- sqlgen:begin functions/internal/_cell.sql sha256:964094ccb86460711a62c39665dddca528d3d1321425c5f42be7648574fcdca0
+-- Sequences are the only thing in PostgreSQL that outlives a rollback: poison counting and search hints
+-- live in them.
+create or replace function sb_internal._cell(queue_id integer, cell text)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return pg_sequence_last_value(('sb_internal.queue_' || _cell.queue_id || '_' || _cell.cell)::regclass);
+end
+$$;
+comment on function sb_internal._cell(integer, text) is
+  'Reads one of a queue''s non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
+revoke all on function sb_internal._cell(integer, text) from public;
+-- sqlgen:end functions/internal/_cell.sql
 -- sqlgen:begin functions/internal/_create_endpoint.sql sha256:d700d5ad691c60e574cd0131ae304ffdf35c04d6d67619c0611faacda8f047e8
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
@@ -10925,6 +10945,36 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
+-- sqlgen:begin functions/internal/_deliver_queue.sql sha256:4126492489bf4a84e9eacc2bce7f08177bbe321e342eb735f6d584658529575e
+create or replace function sb_internal._deliver_queue(caller name, queue_name text)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  named integer;
+begin
+  perform sb_internal._require_admin(_deliver_queue.caller, 'deliver');
+  if _deliver_queue.queue_name is not null then
+    select q.queue_id
+      into named
+      from sb_internal.queue as q
+     where q.name = _deliver_queue.queue_name;
+    if not found then
+      perform sb_internal._raise('S0208', array[_deliver_queue.queue_name]);
+    end if;
+  end if;
+  perform sb_internal._write_poison_limits();
+  return sb_internal._deliver(named, null);
+end
+$$;
+comment on function sb_internal._deliver_queue(name, text) is
+  'sb.deliver with the caller''s rights checked.';
+revoke all on function sb_internal._deliver_queue(name, text) from public;
+-- sqlgen:end functions/internal/_deliver_queue.sql
 -- sqlgen:begin functions/internal/_drop_contract.sql sha256:a37801df5159a700e3a0cf1d79353ece6ab71704d32f078a57fec15eb81247f6
 -- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
 -- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
@@ -11104,6 +11154,121 @@ comment on function sb_internal._first_send(uuid, integer) is
   'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. Locks the endpoint, unless nobody else can see it. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
 revoke all on function sb_internal._first_send(uuid, integer) from public;
 -- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_get_state.sql sha256:32cf7ff065edfa724dd930a626d98552000417bf8080876bc94624a03d1bd6e9
+create or replace function sb_internal._get_state(caller name, conversation_group_id uuid)
+  returns jsonb
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._may_use_group(_get_state.caller, _get_state.conversation_group_id);
+  return (
+    select s.state
+      from sb_internal.state as s
+     where s.conversation_group_id = _get_state.conversation_group_id);
+end
+$$;
+comment on function sb_internal._get_state(name, uuid) is
+  'sb.get_state with the caller''s rights checked.';
+revoke all on function sb_internal._get_state(name, uuid) from public;
+-- sqlgen:end functions/internal/_get_state.sql
+-- sqlgen:begin functions/internal/_has_message.sql sha256:83add54e7956f132b65b70645f82c626be51079a30810bf7480b06e8ccf32727
+create or replace function sb_internal._has_message(for_conversation uuid, group_id uuid)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  handles uuid[] := case
+    when _has_message.for_conversation is not null then array[_has_message.for_conversation]
+    else array(
+      select e.conversation_handle
+        from sb_internal.endpoint as e
+       where e.conversation_group_id = _has_message.group_id)
+  end;
+  handle uuid;
+begin
+  foreach handle in array handles loop
+    if exists (
+         select 1
+           from sb_internal.due as d
+          where d.conversation_handle = handle
+            and d.due_at <= sb_internal._now())
+      or exists (
+         select 1
+           from sb_internal.message as m
+          where m.conversation_handle = handle
+            and m.message_type_id in (1, 2))
+      or exists (
+         select 1
+           from sb_internal.message as m
+          where m.conversation_handle = handle
+            and m.message_sequence_number >= coalesce((
+              select c.message_sequence_number
+                from sb_internal.receive_cursor as c
+               where c.conversation_handle = handle
+               order by c.conversation_handle desc, c.message_sequence_number desc
+               limit 1), -1))
+    then
+      return true;
+    end if;
+  end loop;
+  return false;
+end
+$$;
+comment on function sb_internal._has_message(uuid, uuid) is
+  'Whether a receive for_conversation, or else for_group, would find something. Takes no locks.';
+revoke all on function sb_internal._has_message(uuid, uuid) from public;
+-- sqlgen:end functions/internal/_has_message.sql
+-- sqlgen:begin functions/internal/_is_valid_body.sql sha256:ff4b0c52a0565afd1756b6214da67081c204d0e1a5012630e569fd1d54d358e5
+create or replace function sb_internal._is_valid_body(
+  message_type_id integer,
+  validation text,
+  body bytea,
+  is_text boolean
+)
+  returns boolean
+  language plpgsql
+  stable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case _is_valid_body.validation
+    when 'NONE' then true
+    when 'EMPTY' then _is_valid_body.body is null
+    when 'WELL_FORMED_JSON' then
+      _is_valid_body.body is null or sb_internal._json_is_well_formed(_is_valid_body.body)
+    when 'VALID_JSON' then
+      _is_valid_body.body is null
+      or sb_internal._json_is_well_formed(_is_valid_body.body)
+      and coalesce((
+        select sb_internal._json_schema_is_valid(t.schema,
+                 sb_internal._json_value(_is_valid_body.body))
+          from sb_internal.message_type as t
+         where t.message_type_id = _is_valid_body.message_type_id
+           and t.schema is not null), true)
+    else
+      _is_valid_body.body is null
+      or sb_internal._xml_is_well_formed(_is_valid_body.body, _is_valid_body.is_text)
+  end;
+exception
+  -- A body that is JSON but not jsonb (\u0000, a number out of range) cannot match a schema.
+  when data_exception or program_limit_exceeded then
+    return false;
+end
+$$;
+comment on function sb_internal._is_valid_body(integer, text, bytea, boolean) is
+  'Checks a body against the validation of its message type, except for a user''s validator function, which runs with the rights of whoever sends.';
+revoke all on function sb_internal._is_valid_body(integer, text, bytea, boolean) from public;
+-- sqlgen:end functions/internal/_is_valid_body.sql
 -- sqlgen:begin functions/internal/_lock_conversation.sql sha256:05040e7a4a8f33a50048e8a58dbf5d0e9d423b14f71f27f87e13a2dacbf3917e
 -- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
 create or replace function sb_internal._lock_conversation(conversation_handle uuid)
@@ -11293,6 +11458,227 @@ comment on function sb_internal._lock_counters(uuid[]) is
   'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success. Gives up after lock_timeout.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:3d071b1bd3a158bb07303b2739c7c3b7dad5bf67a36a4583f8c30e5948d2023c
+create or replace function sb_internal._lock_named_group(
+  queue_id integer,
+  for_conversation uuid,
+  for_group uuid,
+  timeout interval,
+  deadline timestamptz
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  named uuid := _lock_named_group.for_group;
+  nap double precision := 0.005::double precision;
+begin
+  loop
+    if _lock_named_group.for_conversation is not null then
+      select e.conversation_group_id
+        into named
+        from sb_internal.endpoint as e
+        join sb_internal.service as s on s.service_id = e.service_id
+       where e.conversation_handle = _lock_named_group.for_conversation
+         and e.state <> 'DO'
+         and s.queue_id = _lock_named_group.queue_id;
+      if not found then
+        perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
+      end if;
+    elsif not exists (
+      select 1
+        from sb.conversation_group as g
+        join sb_internal.service as s on s.service_id = g.service_id
+       where g.conversation_group_id = named
+         and s.queue_id = _lock_named_group.queue_id)
+    then
+      perform sb_internal._raise('S8436', array[named::text]);
+    end if;
+
+    -- Who waits for a message must not keep others from the conversation meanwhile: they may end it, set its
+    -- timer, drop its service. So nothing is locked before there is something to take, and what is not there
+    -- any more when the lock has come is one of the reasons to give it back.
+    if _lock_named_group.deadline > sb_internal._now()
+      and not sb_internal._has_message(_lock_named_group.for_conversation, named)
+    then
+      return null;
+    end if;
+
+    -- As in _lock_group_of: a lock that turns out to be of the wrong group, or too late, is not kept.
+    begin
+      if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
+        -- No limit: wait as everybody waits, in the lock queue.
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update;
+      else
+        perform 1
+           from sb.conversation_group as g
+          where g.conversation_group_id = named
+            for no key update skip locked;
+      end if;
+      if found then
+        perform 1
+           from sb.conversation_group as g
+           join sb_internal.service as s on s.service_id = g.service_id
+           join sb_internal.queue as q on q.queue_id = s.queue_id
+          where g.conversation_group_id = named
+            and q.queue_id = _lock_named_group.queue_id
+            and q.is_enabled
+            and (_lock_named_group.for_conversation is null
+              or exists (
+                select 1
+                  from sb_internal.endpoint as e
+                 where e.conversation_handle = _lock_named_group.for_conversation
+                   and e.conversation_group_id = named
+                   and e.state <> 'DO'));
+        if not found or (_lock_named_group.deadline > sb_internal._now()
+          and not sb_internal._has_message(_lock_named_group.for_conversation, named))
+        then
+          perform sb_internal._raise('SB003');
+        end if;
+        return named;
+      end if;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+
+    if _lock_named_group.timeout is not null and _lock_named_group.deadline is distinct from 'infinity' then
+      exit when coalesce(sb_internal._now() >= _lock_named_group.deadline, true);
+      perform pg_sleep(greatest(0, least(nap, extract(epoch from _lock_named_group.deadline - sb_internal._now()))));
+      nap := least(nap * 1.5, 0.25);
+    end if;
+    -- After any wait all is looked at again: the conversation may have ended or moved, the queue be off.
+    perform sb_internal._raise('S9617', array[q.name])
+       from sb_internal.queue as q
+      where q.queue_id = _lock_named_group.queue_id
+        and not q.is_enabled;
+  end loop;
+  return null;
+end
+$$;
+comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) is
+  'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Null at once, and no lock, while the deadline has not come and there is nothing to take: the caller looks again. Errors: S8426, S8436 also for those of another queue.';
+revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;
+-- sqlgen:end functions/internal/_lock_named_group.sql
+-- sqlgen:begin functions/internal/_maintain.sql sha256:add482125f15a7cbbf36bc5b5755a765b526bb2ac776c78b403b6423043befa0
+create or replace function sb_internal._maintain(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._require_admin(_maintain.caller, 'maintain');
+  perform sb_internal._delete_orphans();
+  delete from sb_internal.group_backoff as b
+   where b.not_before < sb_internal._now() - interval '1 hour';
+  delete from sb_internal.activated_task as t
+   where not exists (
+     select 1
+       from pg_stat_get_activity(t.pid) as a);
+  perform sb_internal._write_poison_limits();
+  perform sb_internal._deliver(null, null);
+  -- QUEUE_ACTIVATION again: one that was left to the holder of the monitor's row and not sent by him, and,
+  -- since the program it started may have died, once a minute while there is something to receive (X-16).
+  update sb_internal.queue_monitor as m
+     set state = 'INACTIVE'
+   where m.queue_id = any (array(
+     select o.queue_id
+       from sb_internal.queue_monitor as o
+       join sb_internal.queue as q on q.queue_id = o.queue_id
+      where q.has_activation_event
+        and o.state <> 'INACTIVE'
+        and o.last_activated_time < sb_internal._now() - interval '1 minute'
+        for no key update of o skip locked));
+  perform sb_internal._monitor_arrival(q.queue_id)
+     from sb_internal.queue as q
+    where q.has_activation_event
+      and (exists (
+        select 1
+          from sb_internal.message as m
+         where m.queue_id = q.queue_id)
+      or exists (
+        select 1
+          from sb_internal.due as d
+         where d.queue_id = q.queue_id
+           and d.due_at <= sb_internal._now()));
+  perform sb_internal._prune_roles();
+  perform sb_internal._drop_stale_sequences();
+end
+$$;
+comment on function sb_internal._maintain(name) is
+  'sb.maintain with the caller''s rights checked.';
+revoke all on function sb_internal._maintain(name) from public;
+-- sqlgen:end functions/internal/_maintain.sql
+-- sqlgen:begin functions/internal/_may_use_conversation.sql sha256:5215a4363be26cf20013f14ac8d79b39dbc4ac79eb74428e63d87e96f8a42be8
+create or replace function sb_internal._may_use_conversation(
+  caller name,
+  e sb_internal.endpoint,
+  verb text
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select 1
+      from sb_internal.service as s
+      join sb_internal.queue as q on q.queue_id = s.queue_id
+     where s.service_id = e.service_id
+       and (q.owner = _may_use_conversation.caller
+         or _may_use_conversation.caller = any (q.receivers)
+         or sb_internal._may(_may_use_conversation.caller, q.owner, q.receivers)))
+  then
+    perform sb_internal._raise('42501', array[_may_use_conversation.caller::text,
+      _may_use_conversation.verb || ' this conversation'],
+      'conversation_handle=' || e.conversation_handle);
+  end if;
+end
+$$;
+comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) is
+  'Error 42501 unless the caller may receive from the queue of the conversation''s service, which is the right to use its conversations.';
+revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
+-- sqlgen:end functions/internal/_may_use_conversation.sql
+-- sqlgen:begin functions/internal/_open_state_table.sql sha256:e56be2f3411eb557ca9093fb1d035262e5db7010e62cff9ec89e316776d8c773
+create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if _open_state_table.drop_on_end then
+    -- The key makes every END in the database look into the table, so its triggers and locks are everybody's
+    -- affair: nothing for those who may only send to a service or use a contract.
+    if cardinality(sb_internal._visible(_open_state_table.caller, 'queue')) = 0 then
+      perform sb_internal._raise('42501', array[_open_state_table.caller::text,
+        'receive from any queue, and so not create state tables with drop_on_end']);
+    end if;
+    -- One at a time: rights on the one column come and go inside this transaction only.
+    perform pg_advisory_xact_lock(8422, 0);
+    execute format('grant references (conversation_group_id) on sb.conversation_group to %I', _open_state_table.caller);
+  end if;
+end
+$$;
+comment on function sb_internal._open_state_table(name, boolean) is
+  'First step of create_state_table: lends the caller, who may receive from some queue, REFERENCES on the group id. Waits for another create_state_table. Error 42501.';
+revoke all on function sb_internal._open_state_table(name, boolean) from public;
+-- sqlgen:end functions/internal/_open_state_table.sql
 -- sqlgen:begin functions/internal/_poison_count.sql sha256:3792713a0144f49638caaa2e2e023d82773ad0b94ab9afe3b1d6550fad7fc861
 -- A rolled-back transaction leaves no row, but its id in a sequence: the last 16 receiving transactions
 -- of a queue form a ring. One slot is not enough: with several readers the newest is mostly still running.
@@ -11380,6 +11766,141 @@ comment on function sb_internal._poison_reset(integer) is
   'Forgets the rollbacks counted for a queue. Takes effect at once and survives a rollback. In a read-only transaction it does nothing.';
 revoke all on function sb_internal._poison_reset(integer) from public;
 -- sqlgen:end functions/internal/_poison_reset.sql
+-- sqlgen:begin functions/internal/_put_broker_priority.sql sha256:f3d2793d0de1dd3d1c6e51fad8cd18b517571be4ab2fdebd440960c9b9f53cec
+create or replace function sb_internal._put_broker_priority(
+  priority_id integer,
+  name text,
+  contract_name text,
+  local_service_name text,
+  remote_service_name text,
+  priority_level integer
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  p sb_internal.conversation_priority;
+  twin text;
+begin
+  select o.*
+    into p
+    from sb_internal.conversation_priority as o
+   where o.priority_id = _put_broker_priority.priority_id;
+  if _put_broker_priority.contract_name is not null then
+    select c.id
+      into p.service_contract_id
+      from sb_internal._lookup('contract', _put_broker_priority.contract_name) as c;
+  end if;
+  if _put_broker_priority.local_service_name is not null then
+    select s.id
+      into p.local_service_id
+      from sb_internal._lookup('service', _put_broker_priority.local_service_name) as s;
+  end if;
+  if _put_broker_priority.remote_service_name is not null then
+    perform sb_internal._require_name(_put_broker_priority.remote_service_name, 'remote service', 256);
+    p.remote_service_name := _put_broker_priority.remote_service_name;
+  end if;
+  if _put_broker_priority.priority_level not between 1 and 10 then
+    perform sb_internal._raise('22023', array['priority_level must be between 1 and 10']);
+  end if;
+  p.priority := coalesce(_put_broker_priority.priority_level::smallint, p.priority, 5::smallint);
+
+  -- The unique constraint takes two ANY for different.
+  select o.name
+    into twin
+    from sb_internal.conversation_priority as o
+   where o.service_contract_id is not distinct from p.service_contract_id
+     and o.local_service_id is not distinct from p.local_service_id
+     and o.remote_service_name is not distinct from p.remote_service_name
+     and o.priority_id <> _put_broker_priority.priority_id;
+  if found then
+    perform sb_internal._raise('42710', array['a broker priority for the same contract and services:', twin]);
+  end if;
+  insert into sb_internal.conversation_priority as o
+    (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
+  values (_put_broker_priority.priority_id, _put_broker_priority.name, p.service_contract_id, p.local_service_id,
+    p.remote_service_name, p.priority)
+      -- By name, so that one taken invisibly, under repeatable read, is 40001.
+      on conflict on constraint conversation_priority_name_key do update
+     set service_contract_id = excluded.service_contract_id,
+         local_service_id = excluded.local_service_id,
+         remote_service_name = excluded.remote_service_name,
+         priority = excluded.priority;
+  perform sb_internal._add_priority_level(p.priority);
+end
+$$;
+comment on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) is
+  'Creates or changes a broker priority; null leaves a criterion as it is, ANY for a new one. Errors: 42602, 42704, S8423, 22023, 42710 when another has the same criteria.';
+revoke all on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) from public;
+-- sqlgen:end functions/internal/_put_broker_priority.sql
+-- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:8ce1a79db05c8f032de0fd47bef2c76aaccbf54625c64cb92cd3769ef8a0f3c3
+create or replace function sb_internal._refresh_service_status()
+  returns trigger
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into sb_internal.service_status (service_id, queue_id, is_accepting, is_queue_enabled, is_retention_enabled,
+    is_poison_watched, has_activation_event, queue_owner, receivers)
+  select s.service_id, q.queue_id, b.is_broker_enabled and q.is_enabled, q.is_enabled, q.is_retention_enabled,
+         q.is_poison_message_handling_enabled, q.has_activation_event, q.owner, q.receivers
+    from sb_internal.service as s
+    join sb_internal.queue as q on q.queue_id = s.queue_id
+   cross join sb_internal.broker as b
+   where case tg_table_name
+           when 'queue' then q.queue_id = (to_jsonb(new) ->> 'queue_id')::integer
+           when 'service' then s.service_id = (to_jsonb(new) ->> 'service_id')::integer
+           else true
+         end
+   order by s.service_id
+  on conflict on constraint service_status_pkey do update
+     set queue_id = excluded.queue_id, is_accepting = excluded.is_accepting,
+         is_queue_enabled = excluded.is_queue_enabled, is_retention_enabled = excluded.is_retention_enabled,
+         is_poison_watched = excluded.is_poison_watched, has_activation_event = excluded.has_activation_event,
+         queue_owner = excluded.queue_owner, receivers = excluded.receivers;
+  return null;
+end
+$$;
+comment on function sb_internal._refresh_service_status() is
+  'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queue''s row lock, so it waits for nobody.';
+revoke all on function sb_internal._refresh_service_status() from public;
+-- sqlgen:end functions/internal/_refresh_service_status.sql
+-- sqlgen:begin functions/internal/_retain_sent.sql sha256:52f34fd7b4292c3947b6f5f4551c295cb11b622ebaa1da544a34bed57eed6ccb
+create or replace function sb_internal._retain_sent(
+  e sb_internal.endpoint,
+  message_type_id integer,
+  first_sequence bigint,
+  bodies bytea[]
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into sb_internal.retained_message (queuing_order, message_sequence_number, message_enqueue_time,
+    queue_id, message_type_id, conversation_handle, conversation_group_id, priority, message_body, status)
+  select nextval('sb_internal.queuing_order'), _retain_sent.first_sequence + b.ordinality - 1,
+         sb_internal._now(), s.queue_id, _retain_sent.message_type_id, e.conversation_handle,
+         e.conversation_group_id, e.priority, nullif(b.body, ''), 3
+    from unnest(_retain_sent.bodies) with ordinality as b (body, ordinality)
+   cross join sb_internal.service as s
+   where s.service_id = e.service_id;
+end
+$$;
+comment on function sb_internal._retain_sent(sb_internal.endpoint, integer, bigint, bytea[]) is
+  'Keeps copies (status 3) of sent messages in the sender''s own queue (R-053).';
+revoke all on function sb_internal._retain_sent(sb_internal.endpoint, integer, bigint, bytea[]) from public;
+-- sqlgen:end functions/internal/_retain_sent.sql
 -- sqlgen:begin functions/internal/_route.sql sha256:e86fe41ef7ca001bd7fd93b649cf33ad44aec0f99eec77d57f7763be2f54ae02
 create or replace function sb_internal._route(service_name text, broker_instance text)
   returns text
@@ -11414,6 +11935,57 @@ comment on function sb_internal._route(text, text) is
   'Address of the route that a dialog to the service takes (R-299 to R-302), null when there is none. Expired routes do not count.';
 revoke all on function sb_internal._route(text, text) from public;
 -- sqlgen:end functions/internal/_route.sql
+-- sqlgen:begin functions/internal/_run_validator.sql sha256:b0ad0ff2ad4ee32bc0109473cad10b0cc8030041f29de595aa68bf2903481459
+-- User code: runs as the sender, under the sender's search_path, hence no set clause and everything
+-- qualified down to the operators (see "whose code runs" in the security notes).
+create or replace function sb_internal._run_validator(
+  validator text,
+  validation text,
+  bodies bytea[]
+)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+as $$
+declare
+  body pg_catalog.bytea;
+  verdict boolean;
+begin
+  foreach body in array _run_validator.bodies loop
+    continue when pg_catalog.octet_length(body) operator(pg_catalog.=) 0;
+    begin
+      if _run_validator.validation operator(pg_catalog.=) 'VALID_XML' then
+        execute 'select ' operator(pg_catalog.||) _run_validator.validator operator(pg_catalog.||) '($1)'
+           into verdict
+          using xmlparse(content pg_catalog.convert_from(body, 'UTF8'));
+      else
+        execute 'select ' operator(pg_catalog.||) _run_validator.validator operator(pg_catalog.||) '($1)'
+           into verdict
+          using pg_catalog.convert_from(body, 'UTF8')::pg_catalog.jsonb;
+      end if;
+    exception
+      -- A validator that raises says no. That it was stopped or kept waiting, lacks a right, is not there or
+      -- could do with a second try is not its verdict, which would end the conversation for good.
+      when insufficient_privilege or undefined_function or invalid_schema_name or lock_not_available
+        or transaction_rollback or operator_intervention or insufficient_resources or system_error or internal_error
+      then
+        raise;
+      when others or assert_failure then
+        return false;
+    end;
+    if verdict is not true then
+      return false;
+    end if;
+  end loop;
+  return true;
+end
+$$;
+comment on function sb_internal._run_validator(text, text, bytea[]) is
+  'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no. What says nothing about the body (a cancel, a deadlock, a missing right or function …) is raised.';
+revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
+-- sqlgen:end functions/internal/_run_validator.sql
 -- sqlgen:begin functions/internal/_send.sql sha256:ec5ffdcc1483655080b44a27d0954981c439cfc2e4c92815082399f16a22f749
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
@@ -11726,6 +12298,40 @@ comment on function sb_internal._send_event(integer, text) is
   'Sends QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED to the event notifications of a queue, in this transaction (R-112, R-113). One whose subscriber has ended the conversation is dropped (R-111). Locks the notifications, then their dialogs.';
 revoke all on function sb_internal._send_event(integer, text) from public;
 -- sqlgen:end functions/internal/_send_event.sql
+-- sqlgen:begin functions/internal/_set_state.sql sha256:8b48e0e5221fe642df2048a6aadef374b00a702791e1d919023e09196fb7de12
+create or replace function sb_internal._set_state(
+  caller name,
+  conversation_group_id uuid,
+  state jsonb
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform 1
+     from sb.conversation_group as g
+    where g.conversation_group_id = _set_state.conversation_group_id
+      for no key update;
+  perform sb_internal._may_use_group(_set_state.caller, _set_state.conversation_group_id);
+  if _set_state.state is null then
+    delete from sb_internal.state as s
+     where s.conversation_group_id = _set_state.conversation_group_id;
+  else
+    insert into sb_internal.state (conversation_group_id, state)
+    values (_set_state.conversation_group_id, _set_state.state)
+    on conflict on constraint state_pkey do update
+       set state = excluded.state;
+  end if;
+end
+$$;
+comment on function sb_internal._set_state(name, uuid, jsonb) is
+  'sb.set_state with the caller''s rights checked.';
+revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
+-- sqlgen:end functions/internal/_set_state.sql
 -- sqlgen:begin functions/internal/_share_name.sql sha256:6fe9e835b311cbcf97cf97fa41ddfc1ca106b887f50ccf6974b3d232dbbe952d
 create or replace function sb_internal._share_name(kind text, name text)
   returns boolean
@@ -11802,6 +12408,28 @@ comment on function sb_internal._sync_all_privileges() is
   'Turns what the catalog says of each role it names into privileges: for new functions and views, and after a restore without them. The caller holds the catalog lock.';
 revoke all on function sb_internal._sync_all_privileges() from public;
 -- sqlgen:end functions/internal/_sync_all_privileges.sql
+-- sqlgen:begin functions/state/create_state_table.sql sha256:1b8e9746ee231bcd3b05ab1355b44f543c26b3bce59c55058ac862f95be673ff
+create or replace function sb.create_state_table(
+  table_name text,
+  columns text,
+  drop_on_end boolean default true,
+  if_not_exists boolean default false
+)
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._open_state_table(current_user, create_state_table.drop_on_end);
+  select sb_internal._make_state_table(create_state_table.table_name, create_state_table.columns,
+    create_state_table.drop_on_end, create_state_table.if_not_exists);
+  select sb_internal._close_state_table(current_user, create_state_table.table_name, create_state_table.drop_on_end);
+end;
+comment on function sb.create_state_table(text, text, boolean, boolean) is
+  'Creates table_name (an SQL name, optionally qualified and quoted) with the key conversation_group_id and the given further columns, with the caller''s rights and owned by the caller. With drop_on_end the key references the group with on delete cascade, so that a group''s row goes when its last conversation ends; that takes the right to receive from some queue, for END waits for locks on the table and runs its triggers. Rights on it are ordinary table rights. Errors: SB002, 42501 and those of create table.';
+revoke all on function sb.create_state_table(text, text, boolean, boolean) from public;
+-- sqlgen:end functions/state/create_state_table.sql
 -- sqlgen:begin functions/admin/after_restore.sql sha256:f48e4787298546273eca4daa113aebf08f23c25e60fbe03f2ed0cef1b49776dd
 create or replace function sb.after_restore()
   returns void
@@ -12029,6 +12657,7 @@ end
 $$;
 -- sqlgen:end grants/grants.sql
 -- sqlgen:drop functions/internal/_begin.sql
+-- sqlgen:drop functions/internal/_json_decode.sql
 do $$
 declare
   _object record;

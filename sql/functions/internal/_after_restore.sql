@@ -56,5 +56,5 @@ begin
 end
 $$;
 comment on function sb_internal._after_restore(name) is
-  'sb.after_restore with the callers rights checked.';
+  'sb.after_restore with the caller''s rights checked.';
 revoke all on function sb_internal._after_restore(name) from public;

@@ -13,5 +13,5 @@ begin
 end
 $$;
 comment on function sb_internal._cell(integer, text) is
-  'Reads one of a queues non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
+  'Reads one of a queue''s non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
 revoke all on function sb_internal._cell(integer, text) from public;

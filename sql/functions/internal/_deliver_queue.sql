@@ -24,5 +24,5 @@ begin
 end
 $$;
 comment on function sb_internal._deliver_queue(name, text) is
-  'sb.deliver with the callers rights checked.';
+  'sb.deliver with the caller''s rights checked.';
 revoke all on function sb_internal._deliver_queue(name, text) from public;

@@ -15,5 +15,5 @@ begin
 end
 $$;
 comment on function sb_internal._get_state(name, uuid) is
-  'sb.get_state with the callers rights checked.';
+  'sb.get_state with the caller''s rights checked.';
 revoke all on function sb_internal._get_state(name, uuid) from public;

@@ -37,5 +37,5 @@ exception
 end
 $$;
 comment on function sb_internal._is_valid_body(integer, text, bytea, boolean) is
-  'Checks a body against the validation of its message type, except for a users validator function, which runs with the rights of whoever sends.';
+  'Checks a body against the validation of its message type, except for a user''s validator function, which runs with the rights of whoever sends.';
 revoke all on function sb_internal._is_valid_body(integer, text, bytea, boolean) from public;

@@ -38,6 +38,15 @@ begin
       perform sb_internal._raise('S8436', array[named::text]);
     end if;
 
+    -- Who waits for a message must not keep others from the conversation meanwhile: they may end it, set its
+    -- timer, drop its service. So nothing is locked before there is something to take, and what is not there
+    -- any more when the lock has come is one of the reasons to give it back.
+    if _lock_named_group.deadline > sb_internal._now()
+      and not sb_internal._has_message(_lock_named_group.for_conversation, named)
+    then
+      return null;
+    end if;
+
     -- As in _lock_group_of: a lock that turns out to be of the wrong group, or too late, is not kept.
     begin
       if _lock_named_group.timeout is null or _lock_named_group.deadline = 'infinity' then
@@ -67,7 +76,9 @@ begin
                  where e.conversation_handle = _lock_named_group.for_conversation
                    and e.conversation_group_id = named
                    and e.state <> 'DO'));
-        if not found then
+        if not found or (_lock_named_group.deadline > sb_internal._now()
+          and not sb_internal._has_message(_lock_named_group.for_conversation, named))
+        then
           perform sb_internal._raise('SB003');
         end if;
         return named;
@@ -92,5 +103,5 @@ begin
 end
 $$;
 comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) is
-  'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Errors: S8426, S8436 also for those of another queue.';
+  'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Null at once, and no lock, while the deadline has not come and there is nothing to take: the caller looks again. Errors: S8426, S8436 also for those of another queue.';
 revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;

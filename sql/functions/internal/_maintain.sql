@@ -46,5 +46,5 @@ begin
 end
 $$;
 comment on function sb_internal._maintain(name) is
-  'sb.maintain with the callers rights checked.';
+  'sb.maintain with the caller''s rights checked.';
 revoke all on function sb_internal._maintain(name) from public;

@@ -27,5 +27,5 @@ begin
 end
 $$;
 comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) is
-  'Error 42501 unless the caller may receive from the queue of the conversations service, which is the right to use its conversations.';
+  'Error 42501 unless the caller may receive from the queue of the conversation''s service, which is the right to use its conversations.';
 revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;

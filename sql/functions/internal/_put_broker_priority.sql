@@ -55,7 +55,8 @@ begin
     (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
   values (_put_broker_priority.priority_id, _put_broker_priority.name, p.service_contract_id, p.local_service_id,
     p.remote_service_name, p.priority)
-      on conflict on constraint conversation_priority_pkey do update
+      -- By name, so that one taken invisibly, under repeatable read, is 40001.
+      on conflict on constraint conversation_priority_name_key do update
      set service_contract_id = excluded.service_contract_id,
          local_service_id = excluded.local_service_id,
          remote_service_name = excluded.remote_service_name,

@@ -29,5 +29,5 @@ begin
 end
 $$;
 comment on function sb_internal._refresh_service_status() is
-  'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queues row lock, so it waits for nobody.';
+  'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queue''s row lock, so it waits for nobody.';
 revoke all on function sb_internal._refresh_service_status() from public;

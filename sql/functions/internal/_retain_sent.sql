@@ -23,5 +23,5 @@ begin
 end
 $$;
 comment on function sb_internal._retain_sent(sb_internal.endpoint, integer, bigint, bytea[]) is
-  'Keeps copies (status 3) of sent messages in the senders own queue (R-053).';
+  'Keeps copies (status 3) of sent messages in the sender''s own queue (R-053).';
 revoke all on function sb_internal._retain_sent(sb_internal.endpoint, integer, bigint, bytea[]) from public;

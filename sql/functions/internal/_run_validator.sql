@@ -28,10 +28,13 @@ begin
           using pg_catalog.convert_from(body, 'UTF8')::pg_catalog.jsonb;
       end if;
     exception
-      -- A validator that raises says no; a cancel or a lack of rights is not its verdict.
-      when query_canceled or insufficient_privilege or undefined_function then
+      -- A validator that raises says no. That it was stopped or kept waiting, lacks a right, is not there or
+      -- could do with a second try is not its verdict, which would end the conversation for good.
+      when insufficient_privilege or undefined_function or invalid_schema_name or lock_not_available
+        or transaction_rollback or operator_intervention or insufficient_resources or system_error or internal_error
+      then
         raise;
-      when others then
+      when others or assert_failure then
         return false;
     end;
     if verdict is not true then
@@ -42,5 +45,5 @@ begin
 end
 $$;
 comment on function sb_internal._run_validator(text, text, bytea[]) is
-  'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no.';
+  'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no. What says nothing about the body (a cancel, a deadlock, a missing right or function …) is raised.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;

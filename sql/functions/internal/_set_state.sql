@@ -28,5 +28,5 @@ begin
 end
 $$;
 comment on function sb_internal._set_state(name, uuid, jsonb) is
-  'sb.set_state with the callers rights checked.';
+  'sb.set_state with the caller''s rights checked.';
 revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
