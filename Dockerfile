@@ -1,4 +1,5 @@
 # The activator and nothing else: one static program, no shell, not root. It writes no files, so it runs read-only.
+# Settings come as SBACTIVATOR_… and PG… variables, or in /sbactivator.yaml.
 ARG GO_VERSION=1.26
 FROM golang:${GO_VERSION} AS build
 WORKDIR /src
@@ -13,5 +14,6 @@ FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /sbactivator /sbactivator
 USER 65532:65532
+HEALTHCHECK --interval=5s --timeout=6s --start-period=60s CMD ["/sbactivator", "health"]
 ENTRYPOINT ["/sbactivator"]
 CMD ["run"]

@@ -37,6 +37,7 @@ type Activator struct {
 	scheduler *scheduler
 	forwarder *forwarder
 	reporter  *reporter
+	health    health
 
 	starting context.Context // of Run: ends when no reader may start any more
 	working  context.Context // of handlers: ends when the shutdown timeout has passed
@@ -53,6 +54,7 @@ type Activator struct {
 
 type registration struct {
 	handler Handler
+	program *ProgramOptions // instead of handler
 	options HandlerOptions
 }
 
@@ -83,14 +85,27 @@ func (a *Activator) Handle(queue sbroker.QueueName, h Handler, options ...Handle
 		o = options[0]
 	}
 	err := o.validate()
+	external, isExternal := h.(*ExternalHandler)
 	switch {
 	case err != nil:
-	case queue == "":
-		err = errors.New("the queue has no name")
 	case h == nil:
 		err = errors.New("the handler is nil")
 	case len(options) > 1:
 		err = errors.New("more than one HandlerOptions")
+	case isExternal:
+		err = external.validate()
+	}
+	o.Batch = cmp.Or(o.Batch, defaultBatch)
+	o.Timeout = cmp.Or(o.Timeout, a.cfg.HandlerTimeout)
+	a.register(queue, err, &registration{handler: h, options: o})
+}
+
+// register takes a registration in, unless something is wrong with it.
+func (a *Activator) register(queue sbroker.QueueName, err error, r *registration) {
+	switch {
+	case err != nil:
+	case queue == "":
+		err = errors.New("the queue has no name")
 	case a.handlers[queue] != nil:
 		err = errors.New("the queue has a handler already")
 	case a.ran.Load():
@@ -100,9 +115,7 @@ func (a *Activator) Handle(queue sbroker.QueueName, h Handler, options ...Handle
 		a.misuse = errors.Join(a.misuse, fmt.Errorf("activator: Handle(%q): %w", queue, err))
 		return
 	}
-	o.Batch = cmp.Or(o.Batch, defaultBatch)
-	o.Timeout = cmp.Or(o.Timeout, a.cfg.HandlerTimeout)
-	a.handlers[queue] = &registration{handler: h, options: o}
+	a.handlers[queue] = r
 }
 
 // HandleFunc registers a function, as Handle does.
@@ -136,6 +149,8 @@ func (a *Activator) Run(ctx context.Context) error {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	a.starting, a.working = ctx, working
+	a.health.enter(Working)
+	defer a.health.enter(Stopped)
 
 	var loops sync.WaitGroup
 	for _, loop := range []func(context.Context){
@@ -145,11 +160,13 @@ func (a *Activator) Run(ctx context.Context) error {
 	}
 	a.log.Info("activator started", "name", a.cfg.Name)
 	<-ctx.Done()
+	a.health.enter(Stopping)
 	err := a.drain(abort)
 	loops.Wait()
 	for _, m := range a.allMonitors() {
 		m.close()
 	}
+	a.closeHandlers()
 	a.farewell(ctx)
 	if err != nil {
 		return err // closing the pool would wait for that handler
@@ -175,11 +192,44 @@ func (a *Activator) drain(abort context.CancelFunc) error {
 		return nil
 	}
 	a.log.Warn("shutdown timeout: running handlers are rolled back", "shutdown_timeout", a.cfg.ShutdownTimeout)
+	a.excuseReaders()
 	abort()
 	if ended(done, 2*cleanupTimeout) {
 		return nil
 	}
 	return errors.New("activator: a handler does not heed the end of its context")
+}
+
+// excuseReaders sees to it that being rolled back now does not count as a handler's failure. It has to come before:
+// afterwards nobody can tell which transactions those were. It goes without, when the database does not answer.
+func (a *Activator) excuseReaders() {
+	batch := &pgx.Batch{}
+	for _, m := range a.allMonitors() {
+		for _, pid := range m.pids() {
+			batch.Queue(`select sb.excuse_reader(queue_id => @queue_id::integer, pid => @pid::integer)`,
+				pgx.StrictNamedArgs{"queue_id": m.id, "pid": pid})
+		}
+	}
+	ctx, cancel := detach(a.working)
+	defer cancel()
+	if err := a.control.SendBatch(ctx, batch).Close(); err != nil {
+		a.log.Warn("what is rolled back counts as failed", "error", err)
+	}
+}
+
+// closeHandlers closes the external handlers, all at the same time.
+func (a *Activator) closeHandlers() {
+	var group sync.WaitGroup
+	for queue, r := range a.handlers {
+		if h, ok := r.handler.(*ExternalHandler); ok {
+			group.Go(func() {
+				if err := h.Close(); err != nil {
+					a.log.Warn("handler not closed", "queue", queue, "error", err)
+				}
+			})
+		}
+	}
+	group.Wait()
 }
 
 func ended(done <-chan struct{}, within time.Duration) bool {
@@ -256,7 +306,10 @@ func (a *Activator) apply(plan []plannedQueue) (surplus bool) {
 	for _, m := range a.allMonitors() {
 		if !planned[m.id] {
 			changed = true
-			m.close()
+			if m.close() {
+				surplus = true // shown until they have ended
+				continue
+			}
 			a.mu.Lock()
 			delete(a.monitors, m.id)
 			a.mu.Unlock()
@@ -283,6 +336,9 @@ func (a *Activator) runnerFor(m *monitor, p plannedQueue) runner {
 		}
 		if current != nil {
 			return current
+		}
+		if h.program != nil {
+			return &sqlRunner{a: a, queue: p.ID, name: p.Name, procedure: "program " + h.program.Command.Args[0], program: h.program}
 		}
 		return &goRunner{a: a, queue: p.ID, name: p.Name, handler: h.handler, options: h.options}
 	}

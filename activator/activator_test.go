@@ -447,6 +447,7 @@ func TestReaderLimit(t *testing.T) {
 }
 
 // The same for SQL handlers, short and long ones.
+// Rules
 func TestReaderLimitSQL(t *testing.T) {
 	t.Parallel()
 	for kind, end := range map[string]string{"function": "return;", "procedure": "commit;"} {
@@ -488,6 +489,7 @@ select max((select count(distinct o.pid) from public.seen as o where o.at <= p.a
 }
 
 // A lowered limit counts the readers that are left over; 0 starts none.
+// Rules
 func TestChangeReaderLimit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -563,6 +565,7 @@ where a.datname = current_database() and a.application_name like 'sbactivator % 
 }
 
 // With every notification dropped, all is handled within the poll interval.
+// Rules: R-318
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -614,6 +617,7 @@ select sb.send(sb.begin_dialog('client', 'server'), 'DEFAULT', $1::text), pg_sle
 }
 
 // A message behind somebody's lock is handled soon after the rollback that gives it free, which notifies nobody.
+// Rules: R-318
 func TestRollbackOfAnother(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -655,6 +659,7 @@ func TestLateCommit(t *testing.T) {
 }
 
 // Timers fall due in time, also one set while the activator sleeps for a later one.
+// Rules: R-231
 func TestTimers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -813,6 +818,7 @@ select count(*) from pg_stat_activity where datname = current_database() and app
 }
 
 // Switching activation off stops new calls, and back on starts them without a new message.
+// Rules
 func TestActivationOffOn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -248,6 +248,7 @@ func (a *Activator) backOffGroup(ctx context.Context, queue int32, group sbroker
 		pgx.StrictNamedArgs{"conversation_group_id": group}).Scan(&delay)
 	if err == nil && m != nil {
 		m.retryIn(delay)
+		a.cfg.Observer.Observe(BackedOff{Queue: m.name, Group: group, For: delay})
 	}
 	return delay, err
 }

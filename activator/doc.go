@@ -71,7 +71,7 @@
 //	           everything is looked at: listen, scan, wait, in this order.
 //	readers    one transaction (or CALL) after another.
 //	forwarder  sb.deliver when a row was put into the transmission queue, then after 4, 8, 16, 32, 64 s while one is left;
-//	           sb.maintain every minute.
+//	           sb.maintain every minute, by the one activator whose listener has the lock (8421, 0).
 //	reporter   what sb.dm_broker_activated_tasks and sb.dm_broker_queue_monitors show.
 //
 // # Who locks what

@@ -2,6 +2,7 @@ package activator
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/pgsbroker/sbroker/sbroker"
@@ -17,8 +18,9 @@ const (
 
 // forwarder retries what waits in the transmission queue, and keeps house.
 type forwarder struct {
-	a    *Activator
-	bell bell
+	a     *Activator
+	bell  bell
+	leads atomic.Bool // this activator keeps house
 }
 
 // poke says that a row has been put into the transmission queue. Its sender may have missed that the
@@ -75,10 +77,13 @@ func (f *forwarder) deliver(ctx context.Context) (moved int64, isWaiting bool, e
 	return moved, isWaiting, err
 }
 
-// maintain does the housekeeping until ctx ends.
+// maintain does the housekeeping until ctx ends: one of all activators does.
 func (f *forwarder) maintain(ctx context.Context) {
 	for wait(ctx, jitter(maintainInterval), nil) {
 		f.a.forgetFailures()
+		if !f.leads.Load() {
+			continue
+		}
 		callCtx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 		err := sbroker.New(f.a.control).Maintain(callCtx)
 		cancel()

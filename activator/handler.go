@@ -174,7 +174,12 @@ func (r *goRunner) open(ctx context.Context) (session, error) {
 	return &goSession{goRunner: r, conn: conn}, nil
 }
 
-func (r *goRunner) describe() (procedure, executeAs string) { return "go handler", "" }
+func (r *goRunner) describe() (procedure, executeAs string) {
+	if h, ok := r.handler.(*ExternalHandler); ok {
+		return h.String(), ""
+	}
+	return "go handler", ""
+}
 
 func (r *goRunner) tidy(time.Time) {}
 
@@ -191,20 +196,21 @@ func (s *goSession) pid() uint32 { return s.conn.Conn().PgConn().PID() }
 func (s *goSession) close(bool) { s.conn.Release() }
 
 func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome, error) {
+	if h, ok := s.handler.(*ExternalHandler); ok {
+		err := h.ready(s.a.starting)
+		if s.a.starting.Err() != nil {
+			return full, nil
+		}
+		if err != nil {
+			return nothing, err
+		}
+	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	tx, err := s.conn.Begin(callCtx)
-	if err != nil {
-		return nothing, err
-	}
+	tx, taken, messages, err := s.receive(callCtx, slots)
 	defer rollback(ctx, tx) // nothing after a commit
-	taken, err := takeReader(callCtx, tx, s.queue, slots, false)
 	if err != nil || !taken {
 		return full, err
-	}
-	messages, err := sbroker.New(tx).Receive(callCtx, s.name, sbroker.ReceiveOptions{Max: s.options.Batch})
-	if err != nil {
-		return nothing, err
 	}
 	if len(messages) == 0 {
 		// Commit all the same: what an empty receive writes, such as that a queue has reached its poison
@@ -216,9 +222,9 @@ func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome,
 
 	started := time.Now()
 	err = s.handle(ctx, tx, messages)
-	s.a.cfg.Observer.Observe(HandlerCalled{
-		Queue: s.name, Messages: len(messages), Waited: max(0, started.Sub(messages[0].EnqueuedAt)),
-		Took: time.Since(started), Err: err, Retryable: sbroker.IsRetryable(err),
+	s.a.called(ctx, HandlerCalled{
+		Queue: s.name, Group: messages[0].Group, Conversation: messages[0].Conversation, Messages: len(messages),
+		Waited: max(0, started.Sub(messages[0].EnqueuedAt)), Took: time.Since(started), Err: err,
 	})
 	if err == nil {
 		return worked, nil
@@ -231,6 +237,49 @@ func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome,
 	s.report(ctx, messages, delay, err)
 	rollback(ctx, tx)
 	return worked, backoffErr
+}
+
+// receive begins a transaction, takes one of so many reader slots for it and, if there is one, receives, all in one
+// round trip. The transaction is there whatever the error.
+func (s *goSession) receive(ctx context.Context, slots int) (tx pgx.Tx, taken bool, messages []sbroker.Message, err error) {
+	batch := &pgx.Batch{}
+	batch.BeginTx(pgx.TxOptions{})
+	// offset 0 keeps the subqueries apart, so that receive is called after the slot has been taken, and only then.
+	batch.Queue(`
+select
+  t.taken, r.status, r.priority, r.queuing_order, r.conversation_group_id, r.conversation_handle,
+  r.message_sequence_number, r.service_name, r.service_id, r.service_contract_name, r.service_contract_id,
+  r.message_type_name, r.message_type_id, r.validation, r.message_body, r.message_enqueue_time
+from (
+  select sb.take_reader(queue_id => @queue_id::integer, max_readers => @max_readers::integer) as taken
+  offset 0) as t
+left join lateral (
+  select * from sb.receive(queue_name => @queue_name::text, max_messages => @max_messages::integer)
+  where t.taken
+  offset 0) as r on true`,
+		pgx.StrictNamedArgs{
+			"queue_id": s.queue, "max_readers": slots, "queue_name": string(s.name), "max_messages": s.options.Batch,
+		}).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if isEmpty := rows.RawValues()[1] == nil; isEmpty {
+				return rows.Scan(&taken, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil)
+			}
+			var m sbroker.Message
+			err := rows.Scan(&taken,
+				&m.Status, &m.Priority, &m.QueuingOrder, &m.Group, &m.Conversation,
+				&m.SequenceNumber, &m.Service, &m.ServiceID, &m.Contract, &m.ContractID,
+				&m.Type, &m.TypeID, &m.Validation, &m.Body, &m.EnqueuedAt)
+			if err != nil {
+				return err
+			}
+			m.EnqueuedAt = m.EnqueuedAt.UTC()
+			messages = append(messages, m)
+		}
+		return nil
+	})
+	results := s.conn.SendBatch(ctx, batch)
+	err = results.Close()
+	return results.Tx(), taken, messages, err
 }
 
 // handle calls the handler and commits.

@@ -86,6 +86,9 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	}
 	l.a.listens(true)
 	for ctx.Err() == nil {
+		if err := s.lead(ctx); err != nil {
+			return true, err
+		}
 		if err := s.wait(ctx); err != nil {
 			return true, err
 		}
@@ -103,11 +106,14 @@ type listening struct {
 	channels map[int32]bool              // queues listened to
 	flags    map[int32]sbroker.QueueName // queues whose waiting flag is up
 	heard    time.Time                   // when the server last gave a sign of life
+	leads    bool                        // this activator keeps house
+	askedAt  time.Time                   // when it last tried to be the one that does
 }
 
 func (s *listening) end() {
 	ctx, cancel := detach(context.Background())
 	defer cancel()
+	s.l.a.forwarder.leads.Store(false)
 	_ = s.conn.Close(ctx) // which lowers the flags
 	for id := range s.flags {
 		if m := s.l.a.monitor(id); m != nil {
@@ -115,6 +121,21 @@ func (s *listening) end() {
 		}
 	}
 	s.l.a.listens(false)
+}
+
+// lead makes this activator the one that keeps house, unless another one does: that is whose session has the lock.
+func (s *listening) lead(ctx context.Context) error {
+	if s.leads || time.Since(s.askedAt) < maintainInterval/4 {
+		return nil
+	}
+	s.askedAt = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, heartbeatWait)
+	defer cancel()
+	err := s.conn.QueryRow(ctx, `select pg_catalog.pg_try_advisory_lock(8421, 0)`).Scan(&s.leads)
+	if err == nil && s.leads {
+		s.l.a.forwarder.leads.Store(true)
+	}
+	return err
 }
 
 func (s *listening) exec(ctx context.Context, sql string) error {
@@ -270,11 +291,13 @@ func (a *Activator) heard(n *pgconn.Notification) {
 	if id, ok := strings.CutPrefix(n.Channel, "sb_queue_"); ok {
 		if id, err := strconv.ParseInt(id, 10, 32); err == nil {
 			if m := a.monitor(int32(id)); m != nil {
+				a.cfg.Observer.Observe(Notified{Queue: m.name})
 				m.notify()
 			}
 		}
 		return
 	}
+	a.cfg.Observer.Observe(Notified{})
 	var event struct {
 		Event string            `json:"event"`
 		Queue sbroker.QueueName `json:"queue"`

@@ -16,7 +16,13 @@ import (
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	playRole()
+	activator.LimitAnswers(1 << 20)
+	pgtest.Main(m)
+}
+
+func connect(ctx context.Context, url string) (*pgxpool.Pool, error) { return pgxpool.New(ctx, url) }
 
 // stage is a database with the services "client" and "server", each with a queue of the same name, and a
 // role for activators that is an admin but neither owner nor superuser.

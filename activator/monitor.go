@@ -28,6 +28,8 @@ const (
 	flagLag   = 20 * time.Millisecond  // a queue busy for longer than this does without notifications
 	emptyHold = 100 * time.Millisecond // no further reader is added so soon after one that found nothing
 	fullHold  = 500 * time.Millisecond // when other activators have all the reader slots
+
+	firstGuard = 100 * time.Millisecond // the rest of a procedure that has not received; doubles
 )
 
 // monitor watches one queue and starts its readers. doc.go draws its life.
@@ -163,7 +165,9 @@ func (m *monitor) read(r *reader) {
 		if s != nil {
 			s.close(end.err != nil)
 		}
-		m.finish(r, end)
+		if pause := m.finish(r, end); pause > 0 {
+			m.a.cfg.Observer.Observe(BackedOff{Queue: m.name, For: pause})
+		}
 		m.a.cfg.Observer.Observe(ReaderStopped{Queue: m.name})
 	}()
 	m.a.cfg.Observer.Observe(ReaderStarted{Queue: m.name})
@@ -233,8 +237,8 @@ func (m *monitor) retryIn(d time.Duration) {
 	m.lookBy(m.retryAt)
 }
 
-// finish takes a reader off.
-func (m *monitor) finish(r *reader, end ending) {
+// finish takes a reader off, and returns for how long the queue is left alone because it has failed.
+func (m *monitor) finish(r *reader, end ending) (pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.running, r)
@@ -242,7 +246,7 @@ func (m *monitor) finish(r *reader, end ending) {
 	now := time.Now()
 	switch {
 	case end.err != nil:
-		m.rest(now, end.err)
+		return m.rest(now, end.err)
 	case end.outcome == full:
 		m.setFlag(false)
 		m.lookAt = time.Time{}
@@ -266,23 +270,25 @@ func (m *monitor) finish(r *reader, end ending) {
 		m.notified = false
 		m.lookBy(now.Add(m.pause))
 	}
+	return 0
 }
 
 // rest keeps the queue from being read for a while, after an error of its reader. The caller holds the mutex.
-func (m *monitor) rest(now time.Time, err error) {
-	var pause time.Duration
+func (m *monitor) rest(now time.Time, err error) (pause time.Duration) {
 	unreceived, isUnreceived := errors.AsType[*errNotReceived](err)
 	switch {
 	case !m.a.mayStart():
-		return
+		return 0
 	case hasCode(err, sbroker.CodeQueueDisabled), hasCode(err, sbroker.CodeQueueNotFound):
 		// Switched off or dropped this moment; the plan tells.
 		m.isOn = false
 		m.setFlag(false)
 		m.a.scheduler.replan()
-		return
+		return 0
+	case isUnreceived && m.guard > 0 && now.Before(m.restUntil):
+		return 0 // it has begun before the rest
 	case isUnreceived:
-		m.guard = min(max(100*time.Millisecond, 2*m.guard), 30*time.Second)
+		m.guard = min(max(firstGuard, 2*m.guard), 30*time.Second)
 		pause = m.guard
 		if unreceived.receives != nil {
 			m.guardSeen = *unreceived.receives
@@ -290,7 +296,13 @@ func (m *monitor) rest(now time.Time, err error) {
 		if unreceived.others {
 			pause = min(pause, time.Second)
 		}
-		m.log.Warn(err.Error(), "retry_in", pause)
+		level := slog.LevelWarn
+		if pause <= firstGuard {
+			// Once it may be the race of several readers for the last message: the look of one hides it from the
+			// receive of another for a moment.
+			level = slog.LevelDebug
+		}
+		m.log.Log(context.Background(), level, err.Error(), "retry_in", pause)
 	default:
 		m.failures++
 		pause = backoff(m.failures)
@@ -306,6 +318,7 @@ func (m *monitor) rest(now time.Time, err error) {
 	m.restUntil = now.Add(pause)
 	// Look at once: a failure may have been the last that the queue was allowed.
 	m.lookBy(now)
+	return pause
 }
 
 // looked takes in what the scheduler saw of the queue, in a look that began at began.
@@ -425,6 +438,18 @@ func (m *monitor) takeLook(now time.Time, isSweep bool) (hadFlag, due bool) {
 	return m.flagUp, due
 }
 
+// pids returns the backends of the readers.
+func (m *monitor) pids() (list []uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r := range m.running {
+		if r.pid != 0 {
+			list = append(list, r.pid)
+		}
+	}
+	return list
+}
+
 // currentRunner returns what serves the queue now.
 func (m *monitor) currentRunner() runner {
 	m.mu.Lock()
@@ -439,16 +464,19 @@ func (m *monitor) tidy(now time.Time) {
 	}
 }
 
-// close ends the monitor: no reader starts any more, those that run end after their step.
-func (m *monitor) close() {
+// close ends the monitor: no reader starts any more, those that run end after their step. It reports whether some still
+// run.
+func (m *monitor) close() (isBusy bool) {
 	m.mu.Lock()
 	r := m.runner
 	m.runner = nil
 	m.wantFlag, m.flagUp = false, false
+	isBusy = len(m.running) > 0
 	m.mu.Unlock()
 	if r != nil {
 		r.close()
 	}
+	return isBusy
 }
 
 // flagState is what the listener has to bring together.

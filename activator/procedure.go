@@ -14,7 +14,7 @@ import (
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
-// sqlRunner runs a queue's activation procedure. Its connections serve this queue and this role only,
+// sqlRunner runs a queue's activation procedure, or program. Its connections serve this queue and this role only,
 // so that nothing a procedure leaves behind in its session (settings, temporary objects) meets code of another role.
 type sqlRunner struct {
 	a           *Activator
@@ -24,6 +24,7 @@ type sqlRunner struct {
 	statement   string // what runs it, quoted by the server
 	isProcedure bool
 	executeAs   string
+	program     *ProgramOptions // what to run instead of a procedure
 	log         *slog.Logger
 
 	mu     sync.Mutex
@@ -46,6 +47,9 @@ func (r *sqlRunner) open(ctx context.Context) (session, error) {
 	// The session is not ours alone: a procedure may discard what we prepared.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { r.notice(n) }
+	if r.program != nil {
+		watchable(config)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -53,6 +57,14 @@ func (r *sqlRunner) open(ctx context.Context) (session, error) {
 		return nil, err
 	}
 	return &sqlSession{sqlRunner: r, conn: conn}, nil
+}
+
+// what names what is run, for errors.
+func (r *sqlRunner) what() string {
+	if r.program != nil {
+		return r.procedure
+	}
+	return "activation procedure " + r.procedure
 }
 
 // reuse returns a connection that an earlier reader has left.
@@ -125,17 +137,19 @@ type sqlSession struct {
 // probe is what a receive would find: see sb.probe_queue.
 type probe struct {
 	head, receives *int64
+	waited         *float64 // seconds
 }
 
-// errNotReceived says that a procedure has left alone what was there: a procedure without RECEIVE, or
+// errNotReceived says that a procedure or program has left alone what was there: one without RECEIVE, or
 // one that hides its errors. Calling it again at once would be a hot loop (R-317, R-332).
 type errNotReceived struct {
+	what     string
 	receives *int64 // the counter after the call
 	others   bool   // somebody has received meanwhile
 }
 
 func (e *errNotReceived) Error() string {
-	return "the activation procedure has ended without receiving what is there"
+	return e.what + " has ended without receiving what is there"
 }
 
 func (s *sqlSession) pid() uint32 { return s.conn.PgConn().PID() }
@@ -163,6 +177,9 @@ func (s *sqlSession) hangUp() {
 }
 
 func (s *sqlSession) step(ctx context.Context, slots int, found func()) (outcome, error) {
+	if s.program != nil {
+		return s.runProgram(ctx, slots, found)
+	}
 	if s.isProcedure {
 		return s.callProcedure(ctx, slots, found)
 	}
@@ -198,6 +215,9 @@ func (s *sqlSession) callFunction(ctx context.Context, slots int, found func()) 
 	})
 }
 
+// forSession reports whether the slot belongs to the session, not to one transaction.
+func (s *sqlSession) forSession() bool { return s.isProcedure || s.program != nil }
+
 // callProcedure calls the procedure once, outside a transaction, so that it may commit. Slot and role belong to
 // the session meanwhile, for a commit within would end them. Afterwards the session is made as new.
 func (s *sqlSession) callProcedure(ctx context.Context, slots int, found func()) (outcome, error) {
@@ -227,21 +247,21 @@ func (s *sqlSession) resetUnless(err error) error {
 
 // prepare takes a reader slot and looks whether the last call has received and there is anything to call for.
 func (s *sqlSession) prepare(ctx context.Context, db sbroker.DBTX, slots int, found func()) (outcome, error) {
-	taken, err := takeReader(ctx, db, s.queue, slots, s.isProcedure)
+	taken, err := takeReader(ctx, db, s.queue, slots, s.forSession())
 	if err != nil || !taken {
 		return full, err
 	}
 	var now probe
 	err = db.QueryRow(ctx, `
-select p.head, p.receives from sb.probe_queue(queue_id => @queue_id::integer) as p`,
-		pgx.StrictNamedArgs{"queue_id": s.queue}).Scan(&now.head, &now.receives)
+select p.head, p.receives, p.waited from sb.probe_queue(queue_id => @queue_id::integer) as p`,
+		pgx.StrictNamedArgs{"queue_id": s.queue}).Scan(&now.head, &now.receives, &now.waited)
 	if err != nil {
 		return nothing, err
 	}
 	if s.called { // what came of it?
 		others := now.receives != nil && s.before.receives != nil && *now.receives != *s.before.receives
 		if now.head != nil && (*now.head == *s.before.head || now.receives != nil && !others) {
-			return nothing, &errNotReceived{receives: now.receives, others: others}
+			return nothing, &errNotReceived{what: s.what(), receives: now.receives, others: others}
 		}
 		found()
 	}
@@ -273,14 +293,16 @@ func (s *sqlSession) observe(ctx context.Context, call func() error) (outcome, e
 	if err == nil && s.conn.PgConn().TxStatus() != 'I' {
 		err = errors.New("the activation procedure has left a transaction open")
 	}
-	s.a.cfg.Observer.Observe(HandlerCalled{
-		Queue: s.name, Procedure: s.procedure, Took: time.Since(started), Err: err, Retryable: sbroker.IsRetryable(err),
-	})
+	event := HandlerCalled{Queue: s.name, Procedure: s.procedure, Took: time.Since(started), Err: err}
+	if s.before.waited != nil {
+		event.Waited = time.Duration(*s.before.waited * float64(time.Second))
+	}
+	s.a.called(ctx, event)
 	if err != nil {
 		if ctx.Err() != nil {
 			return full, err // the shutdown timeout has passed
 		}
-		return nothing, fmt.Errorf("activation procedure %s: %w", s.procedure, err)
+		return nothing, fmt.Errorf("%s: %w", s.what(), err)
 	}
 	return worked, nil
 }

@@ -50,6 +50,7 @@ func (s *stage) replace(kind, body string) {
 
 func (s *stage) seen() int { return value[int](s, "select count(*) from public.seen") }
 
+// Rules: R-325, R-329, R-382
 func TestFunction(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -71,6 +72,7 @@ func TestFunction(t *testing.T) {
 }
 
 // A procedure may commit, and loop as long as there is something.
+// Rules: R-330, R-397
 func TestProcedure(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -103,6 +105,7 @@ end`, 2)
 }
 
 // What a procedure says is in the log, with queue and procedure; what it returns is nowhere.
+// Rules: R-328, R-331
 func TestProcedureOutput(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -126,6 +129,7 @@ end`, 1)
 }
 
 // A procedure that never receives is not called in a hot loop; its replacement is called at once (B-02).
+// Rules: R-317, R-332
 func TestNeverReceives(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"function", "procedure"} {
@@ -153,7 +157,32 @@ func TestNeverReceives(t *testing.T) {
 	}
 }
 
+// Receiving nothing once is no reason to warn: another reader's look may have been in the way.
+func TestReceivesAtSecondCall(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.activate("function", `
+begin
+  insert into public.seen (body) values ('called');
+  if nextval('app.calls') > 1 then
+    perform from sb.receive('server');
+  end if;
+end`, 1)
+	s.exec("create sequence app.calls")
+	s.superuser("grant usage on sequence app.calls to public")
+	cfg := s.config()
+	log := &captured{}
+	cfg.Logger = log.logger()
+	s.start(cfg)
+	s.send("x")
+	s.idle("server")
+	if text := log.String(); s.seen() < 2 || strings.Contains(text, "without receiving") {
+		t.Errorf("%d calls, log:\n%s", s.seen(), text)
+	}
+}
+
 // One that swallows its errors in a subtransaction is no better.
+// Rules: R-336
 func TestSwallowedError(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -177,6 +206,7 @@ end`, 1)
 }
 
 // A failing procedure backs off, and stops its queue at the fifth failure.
+// Rules: R-333, R-336
 func TestFailingProcedure(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"function", "procedure"} {

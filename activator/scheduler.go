@@ -113,6 +113,9 @@ func (s *scheduler) tick(ctx context.Context) error {
 		}
 	}
 	if len(queues) == 0 {
+		if isPlan {
+			s.a.health.looked(now) // there are none
+		}
 		return nil
 	}
 	began := time.Now()
@@ -121,6 +124,8 @@ func (s *scheduler) tick(ctx context.Context) error {
 		s.sweep()
 		return err
 	}
+	s.a.health.looked(began)
+	s.a.cfg.Observer.Observe(Polled{Queues: len(queues), Sweep: isSweep})
 	for _, sc := range scans {
 		if m := s.a.monitor(sc.ID); m != nil {
 			m.looked(sc, writers, looking[sc.ID], began)

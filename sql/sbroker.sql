@@ -11458,6 +11458,60 @@ comment on function sb_internal._lock_counters(uuid[]) is
   'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success. Gives up after lock_timeout.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
+-- sqlgen:begin functions/internal/_lock_group_of.sql sha256:ee64f60725a590b26e80073ccc85ab8e55bd448e2bc2a2067c56964d31939560
+create or replace function sb_internal._lock_group_of(conversation_handle uuid)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  seen uuid;
+begin
+  loop
+    select e.conversation_group_id
+      into seen
+      from sb_internal.endpoint as e
+     where e.conversation_handle = _lock_group_of.conversation_handle
+       and e.state <> 'DO';
+    if not found then
+      return null;
+    end if;
+
+    -- The conversation may be moved between the look and the lock, whether or not we wait. The lock of the
+    -- group it left must not be kept: we would hold it, in the wrong order, while we wait for the next
+    -- one. Rolling the subtransaction back frees it. It may even have left and come back to a new group with the
+    -- same id, which is not the one that we waited for.
+    begin
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id = seen
+          for no key update;
+      if not found then
+        perform sb_internal._raise('SB003');
+      end if;
+      perform 1
+         from sb_internal.endpoint as e
+        where e.conversation_handle = _lock_group_of.conversation_handle
+          and e.conversation_group_id = seen
+          and e.state <> 'DO';
+      if not found then
+        perform sb_internal._raise('SB003');
+      end if;
+      return seen;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+  end loop;
+end
+$$;
+comment on function sb_internal._lock_group_of(uuid) is
+  'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
+revoke all on function sb_internal._lock_group_of(uuid) from public;
+-- sqlgen:end functions/internal/_lock_group_of.sql
 -- sqlgen:begin functions/internal/_lock_named_group.sql sha256:3d071b1bd3a158bb07303b2739c7c3b7dad5bf67a36a4583f8c30e5948d2023c
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
@@ -11652,6 +11706,110 @@ comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint
   'Error 42501 unless the caller may receive from the queue of the conversation''s service, which is the right to use its conversations.';
 revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
 -- sqlgen:end functions/internal/_may_use_conversation.sql
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:5fb6279686f5425798dc27518510083b9543b2eee813463269cb6420878886b7
+create or replace function sb_internal._move_conversation(
+  caller name,
+  conversation_handle uuid,
+  conversation_group_id uuid
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  e sb_internal.endpoint;
+  locked bigint;
+begin
+  if _move_conversation.conversation_handle is null then
+    perform sb_internal._raise('S8418');
+  end if;
+  if _move_conversation.conversation_group_id is null then
+    perform sb_internal._raise('S8420');
+  end if;
+
+  -- Both groups in id order. The first look says which; when the conversation was moved while we
+  -- waited, the locks are given back and it is looked at again.
+  loop
+    select o.*
+      into e
+      from sb_internal.endpoint as o
+     where o.conversation_handle = _move_conversation.conversation_handle;
+    if not found then
+      perform sb_internal._raise('S8426', array[_move_conversation.conversation_handle::text]);
+    end if;
+    perform sb_internal._may_use_conversation(_move_conversation.caller, e, 'move');
+    if e.state = 'DO' then
+      perform sb_internal._raise('S8438', array[e.conversation_handle::text, e.state]);
+    end if;
+    begin
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
+        order by g.conversation_group_id
+          for no key update;
+      get diagnostics locked = row_count;
+      -- Also when a group that we waited for has gone, and another one with its id is there, which is not locked.
+      perform 1
+         from sb_internal.endpoint as o
+        where o.conversation_handle = e.conversation_handle
+          and o.conversation_group_id = e.conversation_group_id
+          and o.state <> 'DO'
+          and locked = (
+            select count(*)
+              from sb.conversation_group as g
+             where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id));
+      if not found then
+        perform sb_internal._raise('SB003');
+      end if;
+      exit;
+    exception
+      when sqlstate 'SB003' then
+        null;
+    end;
+  end loop;
+
+  if e.conversation_group_id = _move_conversation.conversation_group_id then
+    return;
+  end if;
+  perform 1
+     from sb.conversation_group as g
+    where g.conversation_group_id = _move_conversation.conversation_group_id;
+  if not found then
+    perform sb_internal._raise('S8436', array[_move_conversation.conversation_group_id::text]);
+  end if;
+  perform 1
+     from sb.conversation_group as g
+    where g.conversation_group_id = _move_conversation.conversation_group_id
+      and g.service_id = e.service_id;
+  if not found then
+    perform sb_internal._raise('S8439', array[_move_conversation.conversation_group_id::text,
+      e.conversation_handle::text]);
+  end if;
+
+  update sb_internal.endpoint as o
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where o.conversation_handle = e.conversation_handle;
+  perform sb_internal._lock_counter(e.conversation_handle);
+  -- Messages before due rows, as alter_service.
+  update sb_internal.message as m
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where m.conversation_handle = e.conversation_handle;
+  update sb_internal.due as d
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where d.conversation_handle = e.conversation_handle;
+  update sb_internal.retained_message as r
+     set conversation_group_id = _move_conversation.conversation_group_id
+   where r.conversation_handle = e.conversation_handle;
+  perform sb_internal._leave_group(e.conversation_group_id);
+end
+$$;
+comment on function sb_internal._move_conversation(name, uuid, uuid) is
+  'MOVE CONVERSATION behind sb.move_conversation.';
+revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
+-- sqlgen:end functions/internal/_move_conversation.sql
 -- sqlgen:begin functions/internal/_open_state_table.sql sha256:e56be2f3411eb557ca9093fb1d035262e5db7010e62cff9ec89e316776d8c773
 create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
   returns void
@@ -12298,7 +12456,7 @@ comment on function sb_internal._send_event(integer, text) is
   'Sends QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED to the event notifications of a queue, in this transaction (R-112, R-113). One whose subscriber has ended the conversation is dropped (R-111). Locks the notifications, then their dialogs.';
 revoke all on function sb_internal._send_event(integer, text) from public;
 -- sqlgen:end functions/internal/_send_event.sql
--- sqlgen:begin functions/internal/_set_state.sql sha256:8b48e0e5221fe642df2048a6aadef374b00a702791e1d919023e09196fb7de12
+-- sqlgen:begin functions/internal/_set_state.sql sha256:2e27cd898ee7f764e7a3f69e2986522f6a4759e93d3bc004c467994cdd1b9f8b
 create or replace function sb_internal._set_state(
   caller name,
   conversation_group_id uuid,
@@ -12312,10 +12470,17 @@ create or replace function sb_internal._set_state(
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform 1
-     from sb.conversation_group as g
-    where g.conversation_group_id = _set_state.conversation_group_id
-      for no key update;
+  loop
+    perform 1
+       from sb.conversation_group as g
+      where g.conversation_group_id = _set_state.conversation_group_id
+        for no key update;
+    -- The group that we waited for may have gone, and another one with its id be there: that one, then.
+    exit when found or not exists (
+      select 1
+        from sb.conversation_group as g
+       where g.conversation_group_id = _set_state.conversation_group_id);
+  end loop;
   perform sb_internal._may_use_group(_set_state.caller, _set_state.conversation_group_id);
   if _set_state.state is null then
     delete from sb_internal.state as s

@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +33,9 @@ const (
 type Config struct {
 	Database   DatabaseConfig   `mapstructure:"database"`
 	Log        LogConfig        `mapstructure:"log"`
+	HTTP       HTTPConfig       `mapstructure:"http"`
 	Activation ActivationConfig `mapstructure:"activation"`
+	Handlers   []HandlerConfig  `mapstructure:"-"`
 }
 
 // DatabaseConfig says where sb lives.
@@ -45,6 +49,11 @@ type DatabaseConfig struct {
 type LogConfig struct {
 	Level  slog.Level `mapstructure:"level"`
 	Format string     `mapstructure:"format"` // text or json
+}
+
+// HTTPConfig is for /healthz, /readyz and /metrics.
+type HTTPConfig struct {
+	Listen string `mapstructure:"listen"` // host:port, empty = off
 }
 
 // ActivationConfig holds the activator's times.
@@ -62,11 +71,15 @@ var defaults = map[string]any{
 	"database.startup_timeout":    60 * time.Second,
 	"log.level":                   "info",
 	"log.format":                  "text",
+	"http.listen":                 "127.0.0.1:8421",
 	"activation.poll_interval":    5 * time.Second,
 	"activation.idle_timeout":     5 * time.Second,
 	"activation.handler_timeout":  30 * time.Second,
 	"activation.shutdown_timeout": 30 * time.Second,
+	handlersKey:                   "", // a list, in YAML or JSON; read by parseHandlers
 }
+
+const handlersKey = "handlers"
 
 func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -117,14 +130,20 @@ func loadConfig(cmd *cobra.Command) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	tree, err := parseTree(content, file)
+	tree, handlers, err := parseTree(content, file)
+	if err != nil {
+		return Config{}, err
+	}
+	if value, set := os.LookupEnv(envName(handlersKey)); set {
+		handlers, err = parseHandlersText(envName(handlersKey), value)
+	}
 	if err != nil {
 		return Config{}, err
 	}
 	if err := v.MergeConfigMap(tree); err != nil {
 		return Config{}, configErrorf("%s: %w", file, err)
 	}
-	var config Config
+	config := Config{Handlers: handlers}
 	err = v.Unmarshal(&config, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
 		durationHook, mapstructure.TextUnmarshallerHookFunc())))
 	if err != nil {
@@ -152,33 +171,56 @@ func readConfigFile(cmd *cobra.Command) (content []byte, file string, err error)
 	return content, file, nil
 }
 
-// parseTree returns the settings of the file and refuses keys it does not know.
-func parseTree(content []byte, file string) (map[string]any, error) {
-	var tree map[string]any
+// parseTree returns the settings of the file, with the handlers apart, and refuses keys it does not know.
+func parseTree(content []byte, file string) (tree map[string]any, handlers []HandlerConfig, err error) {
 	if err := yaml.Unmarshal(content, &tree); err != nil {
-		return nil, configErrorf("%s: not a YAML map of settings: %w", file, hideValues(err))
+		return nil, nil, configErrorf("%s: not a YAML map of settings: %w", file, hideValues(err))
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		section, isMap := tree[name].(map[string]any)
 		switch {
+		case name == handlersKey:
+			delete(tree, name)
+			// Once more: names in it keep their case, and errors know their lines.
+			var document struct{ Handlers yaml.Node }
+			if err := yaml.Unmarshal(content, &document); err != nil {
+				return nil, nil, configErrorf("%s: %w", file, hideValues(err))
+			}
+			if handlers, err = parseHandlers(file, &document.Handlers); err != nil {
+				return nil, nil, err
+			}
+			continue
 		case !isSection(name):
-			return nil, unknownKey(file, name)
+			return nil, nil, unknownKey(file, name)
 		case tree[name] == nil:
 			delete(tree, name)
 			continue
 		case !isMap:
-			return nil, configErrorf("%s: %s holds further keys, such as %s", file, name, nearest(name+".", slices.Collect(maps.Keys(defaults))))
+			return nil, nil, configErrorf("%s: %s holds further keys, such as %s", file, name,
+				nearest(name+".", slices.Collect(maps.Keys(defaults))))
 		}
 		for _, key := range slices.Sorted(maps.Keys(section)) {
 			if _, known := defaults[name+"."+key]; !known {
-				return nil, unknownKey(file, name+"."+key)
+				return nil, nil, unknownKey(file, name+"."+key)
 			}
 			if section[key] == nil {
 				delete(section, key) // "key:" without a value means the default.
 			}
 		}
 	}
-	return tree, nil
+	return tree, handlers, nil
+}
+
+// parseHandlersText reads the list of handlers from a text of its own; empty is none.
+func parseHandlersText(source, text string) ([]HandlerConfig, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, configErrorf("%s: not YAML: %w", source, hideValues(err))
+	}
+	if len(document.Content) == 0 {
+		return nil, nil
+	}
+	return parseHandlers(source, document.Content[0])
 }
 
 func isSection(name string) bool {
@@ -245,6 +287,9 @@ func (c Config) validate() error {
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		return configErrorf("log.format: %q is neither text nor json", c.Log.Format)
 	}
+	if err := checkListen(c.HTTP.Listen); err != nil {
+		return configErrorf("http.listen: %w", err)
+	}
 	for key, value := range map[string]time.Duration{
 		"activation.poll_interval":   c.Activation.PollInterval,
 		"activation.handler_timeout": c.Activation.HandlerTimeout,
@@ -261,6 +306,22 @@ func (c Config) validate() error {
 		if value < 0 {
 			return configErrorf("%s: must not be negative", key)
 		}
+	}
+	return nil
+}
+
+// checkListen reports whether an address is host:port with a number for the port; an empty host is every address of
+// the machine, port 0 any free one. Empty is off.
+func checkListen(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not an address with a port, such as 127.0.0.1:8421", address)
 	}
 	return nil
 }

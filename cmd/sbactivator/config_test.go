@@ -33,6 +33,7 @@ func load(t *testing.T, file string, args ...string) (Config, error) {
 var wantDefaults = Config{
 	Database: DatabaseConfig{StartupTimeout: time.Minute},
 	Log:      LogConfig{Level: slog.LevelInfo, Format: "text"},
+	HTTP:     HTTPConfig{Listen: "127.0.0.1:8421"},
 	Activation: ActivationConfig{
 		PollInterval: 5 * time.Second, IdleTimeout: 5 * time.Second,
 		HandlerTimeout: 30 * time.Second, ShutdownTimeout: 30 * time.Second,
@@ -96,7 +97,7 @@ func TestBadConfiguration(t *testing.T) {
 		"databse: {}\n":                                            `unknown key "databse", the nearest is`,
 		"database: { ulr: x }\n":                                   `unknown key "database.ulr", the nearest is "database.url"`,
 		"activation: { polling_interval: 5s }\n":                   `the nearest is "activation.poll_interval"`,
-		"handlers: []\n":                                           `unknown key "handlers", the nearest is`,
+		"handler: []\n":                                            `unknown key "handler", the nearest is "handlers"`,
 		"database: postgres://me:hunter2@h/d\n":                    "database holds further keys",
 		"database: { url: { password: hunter2 } }\n":               "database.url",
 		"database: { url: [hunter2] }\n":                           "database.url",
@@ -110,7 +111,9 @@ func TestBadConfiguration(t *testing.T) {
 		"log: { level: loud }\n":                                   "log.level",
 		"log: { format: xml }\n":                                   "neither text nor json",
 		"servers: { w: hunter2 }\n":                                `unknown key "servers"`,
-		"http: { listen: ':1' }\n":                                 `unknown key "http"`,
+		"http: { listen: localhost }\n":                            "not an address with a port",
+		"http: { listen: '127.0.0.1:http' }\n":                     "not an address with a port",
+		"http: { lisen: ':0' }\n":                                  `unknown key "http.lisen", the nearest is "http.listen"`,
 		"- a\n":                                                    "wrong kind",
 		"log: {\n":                                                 "not a YAML map",
 		"log: {}\nlog: {}\n":                                       "not a YAML map",
@@ -124,6 +127,137 @@ func TestBadConfiguration(t *testing.T) {
 			t.Errorf("%sexit code %d", file, code)
 		}
 		if strings.Contains(err.Error(), "hunter2") || strings.Contains(oneLine(err), "\n") {
+			t.Errorf("%s%v", file, err)
+		}
+	}
+}
+
+// What stands in the example as a comment is right, too, and has every key.
+func TestExampleHandlers(t *testing.T) {
+	content, err := os.ReadFile("../../sbactivator.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(content), "handlers: []")
+	_, list, _ = strings.Cut(list, "\n")
+	text := regexp.MustCompile(`(?m)^# ?`).ReplaceAllString(list, "")
+	got, err := load(t, "handlers:\n"+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []HandlerConfig{
+		{
+			Queue: "ExpenseQueue", Type: "exec", Command: []string{"python3", "approve.py"}, Env: map[string]string{},
+			Batch: 10, Timeout: 30 * time.Second, AutoEnd: true,
+		},
+		{
+			Queue: "AuditQueue", Type: "http", URL: "http://127.0.0.1:9000/audit", Headers: map[string]string{},
+			Batch: 10, AutoEnd: true,
+		},
+	}
+	if diff := cmp.Diff(want, got.Handlers); diff != "" {
+		t.Error(diff)
+	}
+	for key := range handlerKeys {
+		if !regexp.MustCompile(`(?m)^ *(- )?` + key + `:`).MatchString(text) {
+			t.Errorf("the example does not have %s", key)
+		}
+	}
+}
+
+func TestHandlers(t *testing.T) {
+	const file = `
+handlers:
+  - { queue: Q1, type: exec, command: [sh, -c, "exit 0", 7], dir: /tmp, env: { Name: x, PORT: 80 }, batch: 5,
+      max_queue_readers: 3, timeout: 1m, auto_end: false, pass_database: true }
+  - { queue: Q2, type: http, url: "https://me:hunter2@h/p?q", headers: { X-Key: "007" } }
+  - queue: Q3
+    type: program
+    command: [./legacy reader]
+    timeout:
+`
+	want := []HandlerConfig{
+		{
+			Queue: "Q1", Type: "exec", Command: []string{"sh", "-c", "exit 0", "7"}, Dir: "/tmp",
+			Env: map[string]string{"Name": "x", "PORT": "80"}, PassDatabase: true, Batch: 5, MaxQueueReaders: 3, Timeout: time.Minute,
+		},
+		{
+			Queue: "Q2", Type: "http", URL: "https://me:hunter2@h/p?q", Headers: map[string]string{"X-Key": "007"},
+			Batch: 10, AutoEnd: true,
+		},
+		{Queue: "Q3", Type: "program", Command: []string{"./legacy reader"}, PassDatabase: true, Batch: 10, AutoEnd: true},
+	}
+	got, err := load(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Handlers); diff != "" {
+		t.Error(diff)
+	}
+	// The variable replaces the list.
+	t.Setenv("SBACTIVATOR_HANDLERS", `[{"queue": "Q3", "type": "program", "command": ["./legacy reader"]}]`)
+	if got, err = load(t, file); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want[2:], got.Handlers); diff != "" {
+		t.Error(diff)
+	}
+	t.Setenv("SBACTIVATOR_HANDLERS", "")
+	if got, err = load(t, file); err != nil || got.Handlers != nil {
+		t.Errorf("%v, %v", got.Handlers, err)
+	}
+	t.Setenv("SBACTIVATOR_HANDLERS", "- { queue: q }")
+	if _, err = load(t, file); err == nil || !strings.Contains(err.Error(), "SBACTIVATOR_HANDLERS:1: handlers[0].type: is missing") {
+		t.Error(err)
+	}
+}
+
+func TestBadHandlers(t *testing.T) {
+	for entry, want := range map[string]string{
+		"{ queue: q, type: exec, comand: [x] }":                                      `:2: unknown key "handlers[0].comand", the nearest is "command"`,
+		"{ queue: q, type: exec }\n":                                                 "handlers[0].command: is missing",
+		"{ queue: q, type: http }\n":                                                 "handlers[0].url: is missing",
+		"{ queue: q, command: [x] }":                                                 "handlers[0].type: is missing: exec, http, program",
+		"{ type: exec, command: [x] }":                                               "handlers[0].queue: is missing",
+		"{ queue: '', type: exec, command: [x] }":                                    "1 to 128 characters",
+		"{ queue: 5, type: exec, command: [x] }":                                     "quote it",
+		"{ queue: q, type: exce, command: [x] }":                                     `there is no type "exce", the nearest is "exec"`,
+		"{ queue: q, type: exec, command: python3 x.py }":                            "is not a list of words, such as",
+		"{ queue: q, type: exec, command: [] }":                                      "is not a list of words, such as",
+		"{ queue: q, type: exec, command: [[x]] }":                                   "list of words only",
+		"{ queue: q, type: exec, command: [''] }":                                    "there is no command",
+		"{ queue: q, type: exec, command: [x], url: 'http://hunter2' }":              "handlers[0].url: is not for type exec",
+		"{ queue: q, type: http, url: 'http://h', command: [x] }":                    "handlers[0].command: is not for type http",
+		"{ queue: q, type: http, url: 'ftp://hunter2@h' }":                           "not http://",
+		"{ queue: q, type: http, url: '::hunter2' }":                                 "not http://",
+		"{ queue: q, type: http, url: 'http://h', headers: { 'a b': hunter2 } }":     `"a b" is no name of a header`,
+		"{ queue: q, type: http, url: 'http://h', headers: { a: [hunter2] } }":       "handlers[0].headers: a has no value",
+		"{ queue: q, type: http, url: 'http://h', headers: { a: \"x\\nhunter2\" } }": "line end",
+		"{ queue: q, type: exec, command: [x], env: { 'A=B': hunter2 } }":            `"A=B" is no name of a variable`,
+		"{ queue: q, type: exec, command: [x], env: [hunter2] }":                     "handlers[0].env: is not a map",
+		"{ queue: q, type: exec, command: [x], batch: 0 }":                           "handlers[0].batch: is not a whole number from 1",
+		"{ queue: q, type: exec, command: [x], batch: 1.5 }":                         "handlers[0].batch: is not a whole number",
+		"{ queue: q, type: program, command: [x], batch: 1 }":                        "handlers[0].batch: is not for type program",
+		"{ queue: q, type: program, command: [x], auto_end: true }":                  "handlers[0].auto_end: is not for type program",
+		"{ queue: q, type: exec, command: [x], max_queue_readers: -1 }":              "from 0 to 32767",
+		"{ queue: q, type: exec, command: [x], timeout: 30 }":                        "handlers[0].timeout: is not a time with a unit",
+		"{ queue: q, type: exec, command: [x], timeout: 0s }":                        "greater than zero",
+		"{ queue: q, type: exec, command: [x], auto_end: maybe }":                    "neither true nor false",
+		"{ queue: q, type: exec, command: [x], queue: q }":                           "not a YAML map",
+		"hunter2": "handlers[0]: is not a map of settings",
+		"{ queue: q, type: exec, command: [x] }\n- { queue: q, type: exec, command: [y] }": ":3: handlers[1].queue: handlers[0] is for this queue already",
+	} {
+		_, err := load(t, "handlers:\n- "+entry+"\n")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v\nwant %q", entry, err, want)
+			continue
+		}
+		if exitCode(runError{err}) != exitConfig || strings.Contains(err.Error(), "hunter2") || strings.Contains(oneLine(err), "\n") {
+			t.Errorf("%s\n%v", entry, err)
+		}
+	}
+	for _, file := range []string{"handlers: hunter2\n", "handlers: { queue: hunter2 }\n"} {
+		if _, err := load(t, file); err == nil || !strings.Contains(err.Error(), ":1: handlers is not a list") {
 			t.Errorf("%s%v", file, err)
 		}
 	}

@@ -283,12 +283,16 @@ select c.relname::text from pg_class as c where c.relnamespace in ('sb'::regname
 		code    = regexp.MustCompile(`\bS\d{4}\b`)
 		link    = regexp.MustCompile(`\]\(([^)]+)\)`)
 		heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+		anchor  = regexp.MustCompile(`<a id="([^"]+)">`)
 		notWord = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	)
 	anchors := func(page string) []string {
 		var list []string
 		for _, m := range heading.FindAllStringSubmatch(readFile(t, page), -1) {
 			list = append(list, strings.ReplaceAll(notWord.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+		}
+		for _, m := range anchor.FindAllStringSubmatch(readFile(t, page), -1) {
+			list = append(list, m[1])
 		}
 		return list
 	}

@@ -20,6 +20,11 @@ var commands = []func() *cobra.Command{
 	newDevCommand,
 	newRunCommand,
 	newMigrateCommand,
+	newStatusCommand,
+	newHealthCommand,
+	newQueueCommand,
+	newConversationCommand,
+	newDoctorCommand,
 	newVersionCommand,
 }
 
@@ -34,6 +39,8 @@ const (
 // errReported fails a command that has said all there is to say.
 var errReported = errors.New("already reported")
 
+func init() { cobra.EnableCommandSorting = false } // the help keeps the order of commands
+
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sbactivator",
@@ -47,7 +54,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 configuration or connection refus
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cobra.EnableCommandSorting = false
 	root.CompletionOptions.HiddenDefaultCmd = true
 	addConfigFlags(root.PersistentFlags())
 	for _, command := range commands {

@@ -17,8 +17,8 @@ import (
 func newRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Run the activation procedures of all queues until stopped",
-		Long: `Run the activation procedures of all queues until stopped.
+		Short: "Run the activation procedures of all queues, and the handlers of the configuration, until stopped",
+		Long: `Run the activation procedures of all queues, and the handlers of the configuration, until stopped.
 
 The role must be an admin of sb (sb.grant_admin), a member of every execute_as role, and no superuser.
 Any number of activators may share a database. SIGTERM or Ctrl-C lets what runs finish, up to
@@ -35,10 +35,21 @@ activation.shutdown_timeout, and rolls back the rest; a second one ends the proc
 }
 
 func runActivator(cmd *cobra.Command, config Config) error {
-	a, err := activator.New(activatorConfig(config, newLogger(cmd, config.Log)))
+	logger, m := newLogger(cmd, config.Log), newMetrics()
+	settings := activatorConfig(config, logger)
+	settings.Observer = m
+	a, err := activator.New(settings)
 	if err != nil {
 		return &configError{err}
 	}
+	if err := registerHandlers(a, config, logger); err != nil {
+		return err
+	}
+	stop, err := serveHTTP(cmd.Context(), config, a, m, logger)
+	if err != nil {
+		return err
+	}
+	defer stop()
 
 	// From the first signal on, the next one does what it does to any process.
 	ctx := cmd.Context()

@@ -51,8 +51,14 @@ func (l *lockedBuffer) String() string {
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startProcessIn(t, os.Environ(), args...)
+}
+
+// startProcessIn starts it in that environment.
+func startProcessIn(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestMainProcess$"), log: &lockedBuffer{}}
-	p.cmd.Env = append(os.Environ(), "TEST_MAIN_PROCESS="+strings.Join(args, "\n"))
+	p.cmd.Env = append(env, "TEST_MAIN_PROCESS="+strings.Join(args, "\n"), "SBACTIVATOR_HTTP_LISTEN=127.0.0.1:0")
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
@@ -228,20 +234,28 @@ func TestRunCannotStart(t *testing.T) {
 		}
 		return path
 	}
+	silent := file("c.yaml", "http: { listen: '' }")
 	unreachable := "postgres://nobody:hunter2@127.0.0.1:1/none"
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
 		"unreachable": {
-			[]string{"--config", file("a.yaml", "database: { startup_timeout: 0s, url: \""+unreachable+"\" }")},
+			[]string{"--config", file("a.yaml", "http: { listen: '' }\ndatabase: { startup_timeout: 0s, url: \""+unreachable+"\" }")},
 			"failed to connect",
 		},
-		"no rights": {[]string{"--database-url", db.URLAs(stranger)}, "permission denied"},
-		"no sb":     {[]string{"--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
+		"no rights": {[]string{"--config", silent, "--database-url", db.URLAs(stranger)}, "permission denied"},
+		"no sb":     {[]string{"--config", silent, "--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
 		"unknown key": {
-			[]string{"--config", file("b.yaml", "handlers: [{ queue: q }]"), "--database-url", db.URL()},
-			`unknown key "handlers"`,
+			[]string{"--config", file("b.yaml", "handlers: [{ queu: q }]"), "--database-url", db.URL()},
+			`unknown key "handlers[0].queu", the nearest is "queue"`,
+		},
+		"no such program": {
+			[]string{
+				"--config", file("d.yaml", "handlers: [{ queue: q, type: exec, command: [./not-there] }]"),
+				"--database-url", db.URL(),
+			},
+			"handlers[0].command:",
 		},
 	} {
 		code, stdout, stderr := execute(t, append([]string{"run", "--log-level", "error"}, test.args...)...)

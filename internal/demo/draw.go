@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgsbroker/sbroker/internal/screen"
 )
 
 const cleanupTimeout = 5 * time.Second
@@ -72,7 +72,7 @@ func NewDrawing(ctx context.Context, out io.Writer, site *Site) (*Drawing, error
 		closeConn(conn)
 		return nil, err
 	}
-	d := &Drawing{out: &lockedWriter{w: out}, color: isColorTerminal(out), synced: make(chan string, 1), done: make(chan struct{})}
+	d := &Drawing{out: &lockedWriter{w: out}, color: screen.HasColor(out), synced: make(chan string, 1), done: make(chan struct{})}
 	// Not ctx: what happens while everything ends is drawn too.
 	drawing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
@@ -137,98 +137,46 @@ func (d *Drawing) Sync(ctx context.Context, conn *pgx.Conn) error {
 
 // Lifelines draws the names of the lifelines.
 func (d *Drawing) Lifelines() {
-	names, bars := []byte(strings.Repeat(" ", margin+gap*len(lanes))), d.bars()
+	names := []byte(strings.Repeat(" ", margin+gap*len(lanes)))
 	for i, name := range headings {
 		copy(names[margin+i*gap-min(margin, len(name)/2):], name)
 	}
-	fmt.Fprintf(d.out, "\n%s\n%s\n", d.paint(bold, strings.TrimRight(string(names), " ")), string(bars))
+	fmt.Fprintf(d.out, "\n%s\n%s\n", d.paint(screen.Bold, strings.TrimRight(string(names), " ")), d.sequence().Bars())
 }
 
 // Say draws a line of text between the arrows.
 func (d *Drawing) Say(format string, args ...any) {
-	fmt.Fprintf(d.out, "%s%s\n", strings.Repeat(" ", margin), d.paint(dim, "· "+fmt.Sprintf(format, args...)))
+	fmt.Fprintf(d.out, "%s%s\n", strings.Repeat(" ", margin), d.paint(screen.Dim, "· "+fmt.Sprintf(format, args...)))
 }
 
-// bars is a line with nothing but lifelines.
-func (d *Drawing) bars() []rune {
-	line := []rune(strings.Repeat(" ", margin+gap*(len(lanes)-1)+1))
-	for i := range lanes {
-		line[margin+i*gap] = '│'
-	}
-	return line
+// sequence is the drawing's layout.
+func (d *Drawing) sequence() screen.Sequence {
+	return screen.Sequence{Lanes: len(lanes), Margin: margin, Gap: gap, Color: d.color}
 }
 
 // line draws one arrow.
 func (d *Drawing) line(e event) string {
 	from, to := slices.Index(lanes, e.From), slices.Index(lanes, e.To)
 	if from < 0 || to < 0 || from == to {
-		return d.paint(red, fmt.Sprintf("%s: %s from %s to %s", e.Report, e.Message, e.From, e.To))
+		return d.paint(screen.Red, fmt.Sprintf("%s: %s from %s to %s", e.Report, e.Message, e.From, e.To))
 	}
-	line := d.bars()
-	copy(line, []rune(fmt.Sprintf("%-*.*s", margin-1, margin-1, e.Report)))
-	left, right := margin+min(from, to)*gap, margin+max(from, to)*gap
-	for i := left + 1; i < right; i++ {
-		line[i] = '─'
-	}
-	label := " " + e.Message + " "
-	copy(line[left+1+max(0, (right-left-utf8.RuneCountInString(label))/2):right-1], []rune(label))
-	if from < to {
-		line[right-1] = '▶'
-	} else {
-		line[left+1] = '◀'
-	}
-	arrow := d.paint(paintOf(e.Message), string(line[left+1:right]))
-	return strings.TrimRight(string(line[:left+1])+arrow+string(line[right:])+"  "+oneLine(e.Note), " ")
+	const mostNote = 90
+	return d.sequence().Arrow(e.Report, from, to, e.Message, paintOf(e.Message), screen.OneLine(e.Note, mostNote), false)
 }
-
-// oneLine keeps a note from breaking the drawing.
-func oneLine(text string) string {
-	const most = 90
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most-1]) + "…"
-	}
-	return text
-}
-
-// The colours, as parameters of the SGR control sequence.
-const (
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
-)
 
 func paintOf(message string) string {
 	switch {
 	case message == "Approved":
-		return green
+		return screen.Green
 	case message == "Rejected", strings.HasPrefix(message, "Error"):
-		return red
+		return screen.Red
 	case message == "DialogTimer", message == "Reminder":
-		return yellow
+		return screen.Yellow
 	case message == "EndDialog":
-		return dim
+		return screen.Dim
 	default:
-		return cyan
+		return screen.Cyan
 	}
 }
 
-func (d *Drawing) paint(how, text string) string {
-	if !d.color {
-		return text
-	}
-	return "\x1b[" + how + "m" + text + "\x1b[0m"
-}
-
-// isColorTerminal reports whether colours are welcome: see https://no-color.org.
-func isColorTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+func (d *Drawing) paint(how, text string) string { return screen.Paint(d.color, how, text) }

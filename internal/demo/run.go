@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgsbroker/sbroker/activator"
+	"github.com/pgsbroker/sbroker/internal/screen"
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
@@ -106,7 +107,7 @@ func (p *play) allOthers(ctx context.Context) error {
 // begin draws a heading.
 func (p *play) begin(title string) {
 	p.scenes++
-	fmt.Fprintf(p.drawing.out, "\n%s\n", p.drawing.paint(bold, fmt.Sprintf("%d. %s", p.scenes, title)))
+	fmt.Fprintf(p.drawing.out, "\n%s\n", p.drawing.paint(screen.Bold, fmt.Sprintf("%d. %s", p.scenes, title)))
 	p.drawing.Lifelines()
 }
 
@@ -215,7 +216,7 @@ select s.error_message from employee.submission as s where s.outcome = 'failed' 
 		return err
 	}
 	p.drawing.Say("the Error message, as received:")
-	fmt.Fprintf(p.drawing.out, "%s%s\n", strings.Repeat(" ", margin+2), p.drawing.paint(red, body))
+	fmt.Fprintf(p.drawing.out, "%s%s\n", strings.Repeat(" ", margin+2), p.drawing.paint(screen.Red, body))
 	return nil
 }
 

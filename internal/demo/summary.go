@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgsbroker/sbroker/internal/screen"
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
@@ -101,7 +102,7 @@ select s.conversation_group_id, s.number, s.kind, coalesce(s.outcome, 'unanswere
 	if err := errors.Join(wrong...); err != nil {
 		return fmt.Errorf("it does not add up: %w", err)
 	}
-	fmt.Fprintf(out, "\n%s\n", p.drawing.paint(green, "It adds up: every report ended as expected, and nothing is left."))
+	fmt.Fprintf(out, "\n%s\n", p.drawing.paint(screen.Green, "It adds up: every report ended as expected, and nothing is left."))
 	return nil
 }
 
@@ -159,7 +160,7 @@ func (p *play) printTable(kinds []string, byKind map[string]tally, all tally) {
 		return strings.TrimRight(text, " ")
 	}
 	head := fmt.Sprintf("%-*s%6s   %s", width, "reports", "sent", strings.Join(columns, "   "))
-	fmt.Fprintf(p.drawing.out, "\n%s\n", p.drawing.paint(bold, head))
+	fmt.Fprintf(p.drawing.out, "\n%s\n", p.drawing.paint(screen.Bold, head))
 	for _, kind := range kinds {
 		fmt.Fprintln(p.drawing.out, row(kind, byKind[kind]))
 	}

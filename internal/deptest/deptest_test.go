@@ -48,8 +48,13 @@ var rules = []struct {
 	},
 	{
 		"internal/demo", "an application like a user's, so that it shows what a user needs; it installs the broker too",
-		[]string{module + "activator", module + "internal/migrate", module + "sbroker", "github.com/jackc/pgx/v5"},
+		[]string{
+			module + "activator", module + "internal/migrate", module + "internal/screen", module + "sbroker",
+			"github.com/jackc/pgx/v5",
+		},
 	},
+	{"internal/doctor", "queries and what their rows mean", []string{"github.com/jackc/pgx/v5"}},
+	{"internal/screen", "text for terminals", []string{"golang.org/x/sys"}},
 	{
 		"internal/migrate", "the only one that knows golang-migrate, whose edges it covers",
 		[]string{module + "migrations", "github.com/golang-migrate/migrate/v4", "github.com/jackc/pgx/v5"},

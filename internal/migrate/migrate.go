@@ -372,7 +372,11 @@ func (m *migrator) step(ctx context.Context, g *gomigrate.Migrate, one Migration
 	if n < 0 {
 		direction = "down"
 	}
-	return m.explain(fmt.Sprintf("%06d_%s.%s.sql", one.Version, one.Name, direction), err)
+	return m.explain(fileName(one, direction), err)
+}
+
+func fileName(one Migration, direction string) string {
+	return fmt.Sprintf("%06d_%s.%s.sql", one.Version, one.Name, direction)
 }
 
 // explain replaces golang-migrate's message, which quotes the whole file, by the place and the reason.

@@ -3,8 +3,8 @@
 //
 // [Start] takes the first of these that works: the programs in the directory SBROKER_PG_BIN names; an
 // installation found on PATH or in the usual places, newest first; a container, when a Docker engine answers; a
-// download into the user's cache. The server listens on the loopback address only, its superuser has a random
-// password, and it never outlives the process, however that ends.
+// download into the user's cache. The server listens on the loopback address only, unless its container is on another
+// host or beside our own, its superuser has a random password, and it never outlives the process, however that ends.
 package privatepg
 
 import (
@@ -113,7 +113,7 @@ func start(ctx context.Context, opts Options, from sources) (_ *Server, err erro
 		return startNative(ctx, opts, h, bin)
 	}
 	server, dockerErr := from.docker(ctx, opts, h)
-	if dockerErr == nil || !errors.Is(dockerErr, errNoEngine) {
+	if dockerErr == nil || !errors.Is(dockerErr, errNoContainer) {
 		return server, dockerErr
 	}
 	bin, downloadErr := from.download(ctx, opts, h)

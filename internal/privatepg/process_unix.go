@@ -137,6 +137,14 @@ func (a *account) own(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
+// ids is the account as a container takes it.
+func (a *account) ids() string {
+	if a == nil {
+		return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())
+	}
+	return fmt.Sprintf("%d:%d", a.uid, a.gid)
+}
+
 // String explains, in an error, who ran the program.
 func (a *account) String() string {
 	if a == nil {

@@ -195,6 +195,11 @@ func TestChecks(t *testing.T) {
 			`grant select on sb.services to public`,
 			`grant usage on schema sb to public`,
 		},
+		"replica_identity": {
+			`create table sb_internal.mutant ()`,
+			`alter table sb_internal.message replica identity default`,
+			`alter table sb_internal.queue replica identity nothing`,
+		},
 		"strict_functions":           {function + `volatile strict as 'begin end'`},
 		"verbs_are_invoker":          {`alter function sb.receive security definer`, `create function sb.mutant() returns void language sql as 'select sb_internal._now()'`},
 		"view_functions_are_definer": {`alter function sb_internal._queue_statistics security invoker`},

@@ -751,6 +751,7 @@ func (c *chaos) finish() {
 	w := &worker{c: c, name: "finish", rnd: rand.New(rand.NewPCG(c.seed, 1<<32))}
 	defer w.disconnect()
 	c.mayBeOff = false
+	c.kills = false // a commit in doubt from here on would be settled by nobody
 	empty := 0
 	// After a search that took long, as it may on a busy machine, the next one comes up to 10 s later.
 	latest := time.Now().Add(time.Minute)

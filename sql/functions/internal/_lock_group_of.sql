@@ -21,12 +21,16 @@ begin
 
     -- The conversation may be moved between the look and the lock, whether or not we wait. The lock of the
     -- group it left must not be kept: we would hold it, in the wrong order, while we wait for the next
-    -- one. Rolling the subtransaction back frees it.
+    -- one. Rolling the subtransaction back frees it. It may even have left and come back to a new group with the
+    -- same id, which is not the one that we waited for.
     begin
       perform 1
          from sb.conversation_group as g
         where g.conversation_group_id = seen
           for no key update;
+      if not found then
+        perform sb_internal._raise('SB003');
+      end if;
       perform 1
          from sb_internal.endpoint as e
         where e.conversation_handle = _lock_group_of.conversation_handle

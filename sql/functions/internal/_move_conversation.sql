@@ -12,6 +12,7 @@ create or replace function sb_internal._move_conversation(
 as $$
 declare
   e sb_internal.endpoint;
+  locked bigint;
 begin
   if _move_conversation.conversation_handle is null then
     perform sb_internal._raise('S8418');
@@ -40,11 +41,17 @@ begin
         where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id)
         order by g.conversation_group_id
           for no key update;
+      get diagnostics locked = row_count;
+      -- Also when a group that we waited for has gone, and another one with its id is there, which is not locked.
       perform 1
          from sb_internal.endpoint as o
         where o.conversation_handle = e.conversation_handle
           and o.conversation_group_id = e.conversation_group_id
-          and o.state <> 'DO';
+          and o.state <> 'DO'
+          and locked = (
+            select count(*)
+              from sb.conversation_group as g
+             where g.conversation_group_id in (e.conversation_group_id, _move_conversation.conversation_group_id));
       if not found then
         perform sb_internal._raise('SB003');
       end if;

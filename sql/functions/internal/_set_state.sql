@@ -11,10 +11,17 @@ create or replace function sb_internal._set_state(
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform 1
-     from sb.conversation_group as g
-    where g.conversation_group_id = _set_state.conversation_group_id
-      for no key update;
+  loop
+    perform 1
+       from sb.conversation_group as g
+      where g.conversation_group_id = _set_state.conversation_group_id
+        for no key update;
+    -- The group that we waited for may have gone, and another one with its id be there: that one, then.
+    exit when found or not exists (
+      select 1
+        from sb.conversation_group as g
+       where g.conversation_group_id = _set_state.conversation_group_id);
+  end loop;
   perform sb_internal._may_use_group(_set_state.caller, _set_state.conversation_group_id);
   if _set_state.state is null then
     delete from sb_internal.state as s
