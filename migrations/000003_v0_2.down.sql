@@ -56,6 +56,7 @@ alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handl
 alter function sb_internal._first_send(conversation_handle uuid, quantity integer) rename to "_first_send~old";
 alter function sb_internal._has_message(for_conversation uuid, group_id uuid) rename to "_has_message~old";
 alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
+alter function sb_internal._may_become(caller name, role name) rename to "_may_become~old";
 alter function sb_internal._share_name(kind text, name text) rename to "_share_name~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
 alter function sb_internal._excuse_reader(caller name, queue_id integer, pid integer) rename to "_excuse_reader~old";
@@ -103,6 +104,71 @@ comment on function sb_internal._after_restore(name) is
   'sb.after_restore with the callers rights checked.';
 revoke all on function sb_internal._after_restore(name) from public;
 -- sqlgen:end functions/internal/_after_restore.sql
+-- sqlgen:begin functions/internal/_alter_authorization.sql sha256:a6e5bbcdf44ff998016f1d492eb3b3b544fb321fd2045d510c4672885c96a076
+create or replace function sb_internal._alter_authorization(
+  caller name,
+  kind text,
+  name text,
+  new_owner name
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  what text := replace(lower(_alter_authorization.kind), '_', ' ');
+  object record;
+begin
+  if what is null or what not in ('message type', 'contract', 'queue', 'service', 'route') then
+    perform sb_internal._raise('22023', array['kind ' || coalesce(_alter_authorization.kind, '(null)')
+      || ' is none of message_type, contract, queue, service, route']);
+  end if;
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup(what, _alter_authorization.name);
+  perform sb_internal._require_owner(_alter_authorization.caller, object.owner,
+    'alter the owner of ' || what || ' ' || _alter_authorization.name);
+  perform sb_internal._require_user_object(object.id, what || ' ' || _alter_authorization.name);
+  perform sb_internal._require_role(_alter_authorization.new_owner);
+  if not pg_has_role(_alter_authorization.caller, _alter_authorization.new_owner, 'member') then
+    perform sb_internal._raise('42501', array[_alter_authorization.caller::text,
+      'give objects to role ' || _alter_authorization.new_owner],
+      format('cure=grant %I to %I', _alter_authorization.new_owner, _alter_authorization.caller));
+  end if;
+
+  case what
+    when 'message type' then
+      update sb_internal.message_type as t
+         set owner = _alter_authorization.new_owner
+       where t.message_type_id = object.id;
+    when 'contract' then
+      update sb_internal.contract as c
+         set owner = _alter_authorization.new_owner
+       where c.service_contract_id = object.id;
+    when 'queue' then
+      -- What runs as the owner goes on running as the owner, as EXECUTE AS OWNER does.
+      update sb_internal.queue as q
+         set owner = _alter_authorization.new_owner,
+             execute_as = case when q.execute_as = q.owner then _alter_authorization.new_owner else q.execute_as end
+       where q.queue_id = object.id;
+    when 'service' then
+      update sb_internal.service as s
+         set owner = _alter_authorization.new_owner
+       where s.service_id = object.id;
+    when 'route' then
+      update sb_internal.route as r
+         set owner = _alter_authorization.new_owner
+       where r.route_id = object.id;
+  end case;
+  perform sb_internal._sync_privileges(array[object.owner, _alter_authorization.new_owner]);
+end
+$$;
+comment on function sb_internal._alter_authorization(name, text, text, name) is
+  'ALTER AUTHORIZATION behind sb.alter_authorization.';
+revoke all on function sb_internal._alter_authorization(name, text, text, name) from public;
+-- sqlgen:end functions/internal/_alter_authorization.sql
 -- sqlgen:begin functions/internal/_begin.sql sha256:6e6f3a3416baea04b190722b563eca541ebbbf0fee7bfbeca4e1721832f82bf1
 create or replace function sb_internal._begin(
   service_id integer,
@@ -1488,6 +1554,30 @@ comment on function sb_internal._refresh_service_status() is
   'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queues row lock, so it waits for nobody.';
 revoke all on function sb_internal._refresh_service_status() from public;
 -- sqlgen:end functions/internal/_refresh_service_status.sql
+-- sqlgen:begin functions/internal/_require_run_as.sql sha256:892dc6a74c37bb92ac526365f77246c58cf732a726cd8e0371082cca7bb49612
+create or replace function sb_internal._require_run_as(caller name, role name)
+  returns void
+  language plpgsql
+  stable
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if to_regrole(quote_ident(_require_run_as.role)) is null then
+    perform sb_internal._raise('S9613', array[_require_run_as.role::text]);
+  end if;
+  if not pg_has_role(_require_run_as.caller, _require_run_as.role, 'member') then
+    perform sb_internal._raise('42501', array[_require_run_as.caller::text,
+      'let an activation procedure run as role ' || _require_run_as.role],
+      format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller));
+  end if;
+end
+$$;
+comment on function sb_internal._require_run_as(name, name) is
+  'Who chooses what runs as a role must be a member of that role, else an admin could act as anybody. Errors: S9613 no such role, 42501.';
+revoke all on function sb_internal._require_run_as(name, name) from public;
+-- sqlgen:end functions/internal/_require_run_as.sql
 -- sqlgen:begin functions/internal/_retain_sent.sql sha256:69fca0bcaeb1f601bc7d92e168c63f95c0f10b8decba60d58d577e6b68846764
 create or replace function sb_internal._retain_sent(
   e sb_internal.endpoint,

@@ -32,6 +32,10 @@ alter table sb_internal.endpoint drop constraint endpoint_service_id_fkey;
 comment on column sb_internal.endpoint.has_counter is
   'Written with the first row in send_counter unless the dialog began in the same transaction: makes a repeatable read transaction that cannot see that row fail (40001) instead of counting from zero again. Says nothing else.';
 
+-- One row, too few for autovacuum ever to look at it; taken for hundreds, it makes the catalog views dear
+-- enough on paper to be compiled (jit) for seconds.
+analyze sb_internal.broker;
+
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, has_priorities boolean) rename to "_create_endpoint~old";
 alter function sb_internal._first_send(conversation_handle uuid) rename to "_first_send~old";
@@ -40,7 +44,7 @@ alter function sb_internal._probe_queue(caller name, queue_id integer, out head 
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint) rename to "probe_queue~old";
 alter function sb_internal._begin(service_id integer, service_contract_id integer, far_service text, far_broker_instance text, conversation_group_id uuid, lifetime timestamptz) rename to "_begin~old";
 alter function sb_internal._json_decode(body bytea) rename to "_json_decode~old";
--- sqlgen:begin functions/internal/_after_restore.sql sha256:2c5f19211b2c455b2190f0b4ecef368a923d219447711daa63f569e92aa1ff18
+-- sqlgen:begin functions/internal/_after_restore.sql sha256:daabb73aab54747fa2c514acb3dba18f9b92770d3f932da5370942435fb40ce7
 create or replace function sb_internal._after_restore(caller name)
   returns void
   language plpgsql
@@ -77,6 +81,8 @@ begin
     perform setval('sb_internal.queuing_order', highest);
   end if;
   perform sb_internal._next_catalog_ids();
+  -- As its migration does: autovacuum never comes to a table of one row.
+  analyze sb_internal.broker;
 
   -- The system is his who owns sb here. Else its events would be those of a stranger.
   update sb_internal.message_type as t
@@ -102,6 +108,71 @@ comment on function sb_internal._after_restore(name) is
   'sb.after_restore with the caller''s rights checked.';
 revoke all on function sb_internal._after_restore(name) from public;
 -- sqlgen:end functions/internal/_after_restore.sql
+-- sqlgen:begin functions/internal/_alter_authorization.sql sha256:2ef4e91a75694384b9a4b57a594e06f2a5f9e9f17766103e57f29ec37ebf4847
+create or replace function sb_internal._alter_authorization(
+  caller name,
+  kind text,
+  name text,
+  new_owner name
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  what text := replace(lower(_alter_authorization.kind), '_', ' ');
+  object record;
+begin
+  if what is null or what not in ('message type', 'contract', 'queue', 'service', 'route') then
+    perform sb_internal._raise('22023', array['kind ' || coalesce(_alter_authorization.kind, '(null)')
+      || ' is none of message_type, contract, queue, service, route']);
+  end if;
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup(what, _alter_authorization.name);
+  perform sb_internal._require_owner(_alter_authorization.caller, object.owner,
+    'alter the owner of ' || what || ' ' || _alter_authorization.name);
+  perform sb_internal._require_user_object(object.id, what || ' ' || _alter_authorization.name);
+  perform sb_internal._require_role(_alter_authorization.new_owner);
+  if not sb_internal._may_become(_alter_authorization.caller, _alter_authorization.new_owner) then
+    perform sb_internal._raise('42501', array[_alter_authorization.caller::text,
+      'give objects to role ' || _alter_authorization.new_owner],
+      format('cure=grant %I to %I', _alter_authorization.new_owner, _alter_authorization.caller));
+  end if;
+
+  case what
+    when 'message type' then
+      update sb_internal.message_type as t
+         set owner = _alter_authorization.new_owner
+       where t.message_type_id = object.id;
+    when 'contract' then
+      update sb_internal.contract as c
+         set owner = _alter_authorization.new_owner
+       where c.service_contract_id = object.id;
+    when 'queue' then
+      -- What runs as the owner goes on running as the owner, as EXECUTE AS OWNER does.
+      update sb_internal.queue as q
+         set owner = _alter_authorization.new_owner,
+             execute_as = case when q.execute_as = q.owner then _alter_authorization.new_owner else q.execute_as end
+       where q.queue_id = object.id;
+    when 'service' then
+      update sb_internal.service as s
+         set owner = _alter_authorization.new_owner
+       where s.service_id = object.id;
+    when 'route' then
+      update sb_internal.route as r
+         set owner = _alter_authorization.new_owner
+       where r.route_id = object.id;
+  end case;
+  perform sb_internal._sync_privileges(array[object.owner, _alter_authorization.new_owner]);
+end
+$$;
+comment on function sb_internal._alter_authorization(name, text, text, name) is
+  'ALTER AUTHORIZATION behind sb.alter_authorization.';
+revoke all on function sb_internal._alter_authorization(name, text, text, name) from public;
+-- sqlgen:end functions/internal/_alter_authorization.sql
 -- sqlgen:begin functions/internal/_begin_dialog.sql sha256:6bb20fa5a8d2cbe5875bbf81b12fda51f67c8549a6c5f63b482029cc25e37476
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
@@ -299,7 +370,7 @@ comment on function sb_internal._create_endpoint(
 revoke all on function sb_internal._create_endpoint(
   uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) from public;
 -- sqlgen:end functions/internal/_create_endpoint.sql
--- sqlgen:begin functions/internal/_create_target.sql sha256:fe981a312e8c1a7c7f278b88851ef33ba416abfe05a9640a585f2adacf463dbc
+-- sqlgen:begin functions/internal/_create_target.sql sha256:dbf441067ca67b620d6d832903e63a484513267679ab6d50d70c6b9d2caf1f13
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
   out outcome text,
@@ -351,7 +422,11 @@ begin
     end if;
     return;
   end if;
-  if not target.is_accepting or target.is_poison_watched and sb_internal._poison_limit_reached(target.queue_id) then
+  if not target.is_accepting
+    or target.is_poison_watched
+      and pg_sequence_last_value(('sb_internal.queue_' || target.queue_id || '_poison_alarm')::regclass) = 1
+      and sb_internal._poison_limit_reached(target.queue_id)
+  then
     return;
   end if;
   if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
@@ -1187,6 +1262,25 @@ comment on function sb_internal._maintain(name) is
   'sb.maintain with the caller''s rights checked.';
 revoke all on function sb_internal._maintain(name) from public;
 -- sqlgen:end functions/internal/_maintain.sql
+-- sqlgen:begin functions/internal/_may_become.sql sha256:24d97f74f2b510f78390165f166d8cdf38ace537a10288ab1c54a00e2fb6c8db
+create or replace function sb_internal._may_become(caller name, role name)
+  returns boolean
+  language plpgsql
+  stable
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- From PostgreSQL 16 on there are members that may not SET ROLE.
+  return pg_has_role(_may_become.caller, _may_become.role,
+    case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end);
+end
+$$;
+comment on function sb_internal._may_become(name, name) is
+  'Whether the caller may SET ROLE to a role that exists.';
+revoke all on function sb_internal._may_become(name, name) from public;
+-- sqlgen:end functions/internal/_may_become.sql
 -- sqlgen:begin functions/internal/_may_use_conversation.sql sha256:5215a4363be26cf20013f14ac8d79b39dbc4ac79eb74428e63d87e96f8a42be8
 create or replace function sb_internal._may_use_conversation(
   caller name,
@@ -1544,6 +1638,30 @@ comment on function sb_internal._refresh_service_status() is
   'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queue''s row lock, so it waits for nobody.';
 revoke all on function sb_internal._refresh_service_status() from public;
 -- sqlgen:end functions/internal/_refresh_service_status.sql
+-- sqlgen:begin functions/internal/_require_run_as.sql sha256:592e9d06edd0e6ea26c90e60dd32749c64bc6152c2b5d392a6ca2af862421cce
+create or replace function sb_internal._require_run_as(caller name, role name)
+  returns void
+  language plpgsql
+  stable
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if to_regrole(quote_ident(_require_run_as.role)) is null then
+    perform sb_internal._raise('S9613', array[_require_run_as.role::text]);
+  end if;
+  if not sb_internal._may_become(_require_run_as.caller, _require_run_as.role) then
+    perform sb_internal._raise('42501', array[_require_run_as.caller::text,
+      'let an activation procedure run as role ' || _require_run_as.role],
+      format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller));
+  end if;
+end
+$$;
+comment on function sb_internal._require_run_as(name, name) is
+  'Who chooses what runs as a role must be able to SET ROLE to it, else an admin could act as anybody. Errors: S9613 no such role, 42501.';
+revoke all on function sb_internal._require_run_as(name, name) from public;
+-- sqlgen:end functions/internal/_require_run_as.sql
 -- sqlgen:begin functions/internal/_retain_sent.sql sha256:52f34fd7b4292c3947b6f5f4551c295cb11b622ebaa1da544a34bed57eed6ccb
 create or replace function sb_internal._retain_sent(
   e sb_internal.endpoint,
@@ -1658,7 +1776,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no. What says nothing about the body (a cancel, a deadlock, a missing right or function …) is raised.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:ec5ffdcc1483655080b44a27d0954981c439cfc2e4c92815082399f16a22f749
+-- sqlgen:begin functions/internal/_send.sql sha256:1ecadb7444f9b8435df76a9f41eb78a00b84cc74b4e55b1a84283082d714ed3e
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
   caller name,
@@ -1856,9 +1974,8 @@ begin
         'The remote conversation endpoint has been closed.');
       return null;
     end if;
-    select t.outcome, t.queue_id, t.priority, t.has_activation_event
-      into target
-      from sb_internal._create_target(e) as t;
+    -- An assignment: a function in FROM costs as much again as this one.
+    target := sb_internal._create_target(e);
     if target.outcome = 'error' then
       return null;
     end if;

@@ -34,6 +34,8 @@ begin
     perform setval('sb_internal.queuing_order', highest);
   end if;
   perform sb_internal._next_catalog_ids();
+  -- As its migration does: autovacuum never comes to a table of one row.
+  analyze sb_internal.broker;
 
   -- The system is his who owns sb here. Else its events would be those of a stranger.
   update sb_internal.message_type as t

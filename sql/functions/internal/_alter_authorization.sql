@@ -25,7 +25,7 @@ begin
     'alter the owner of ' || what || ' ' || _alter_authorization.name);
   perform sb_internal._require_user_object(object.id, what || ' ' || _alter_authorization.name);
   perform sb_internal._require_role(_alter_authorization.new_owner);
-  if not pg_has_role(_alter_authorization.caller, _alter_authorization.new_owner, 'member') then
+  if not sb_internal._may_become(_alter_authorization.caller, _alter_authorization.new_owner) then
     perform sb_internal._raise('42501', array[_alter_authorization.caller::text,
       'give objects to role ' || _alter_authorization.new_owner],
       format('cure=grant %I to %I', _alter_authorization.new_owner, _alter_authorization.caller));

@@ -49,7 +49,11 @@ begin
     end if;
     return;
   end if;
-  if not target.is_accepting or target.is_poison_watched and sb_internal._poison_limit_reached(target.queue_id) then
+  if not target.is_accepting
+    or target.is_poison_watched
+      and pg_sequence_last_value(('sb_internal.queue_' || target.queue_id || '_poison_alarm')::regclass) = 1
+      and sb_internal._poison_limit_reached(target.queue_id)
+  then
     return;
   end if;
   if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then

@@ -10,7 +10,7 @@ begin
   if to_regrole(quote_ident(_require_run_as.role)) is null then
     perform sb_internal._raise('S9613', array[_require_run_as.role::text]);
   end if;
-  if not pg_has_role(_require_run_as.caller, _require_run_as.role, 'member') then
+  if not sb_internal._may_become(_require_run_as.caller, _require_run_as.role) then
     perform sb_internal._raise('42501', array[_require_run_as.caller::text,
       'let an activation procedure run as role ' || _require_run_as.role],
       format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller));
@@ -18,5 +18,5 @@ begin
 end
 $$;
 comment on function sb_internal._require_run_as(name, name) is
-  'Who chooses what runs as a role must be a member of that role, else an admin could act as anybody. Errors: S9613 no such role, 42501.';
+  'Who chooses what runs as a role must be able to SET ROLE to it, else an admin could act as anybody. Errors: S9613 no such role, 42501.';
 revoke all on function sb_internal._require_run_as(name, name) from public;
