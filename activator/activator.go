@@ -93,7 +93,7 @@ func (a *Activator) Handle(queue sbroker.QueueName, h Handler, options ...Handle
 	case len(options) > 1:
 		err = errors.New("more than one HandlerOptions")
 	case isExternal:
-		err = external.validate()
+		err = external.transport.validate()
 	}
 	o.Batch = cmp.Or(o.Batch, defaultBatch)
 	o.Timeout = cmp.Or(o.Timeout, a.cfg.HandlerTimeout)
@@ -210,7 +210,7 @@ func (a *Activator) excuseReaders() {
 				pgx.StrictNamedArgs{"queue_id": m.id, "pid": pid})
 		}
 	}
-	ctx, cancel := detach(a.working)
+	ctx, cancel := context.WithTimeout(a.working, time.Second)
 	defer cancel()
 	if err := a.control.SendBatch(ctx, batch).Close(); err != nil {
 		a.log.Warn("what is rolled back counts as failed", "error", err)

@@ -21,17 +21,17 @@ type Config struct {
 	// Name shows in sb.dm_broker_activated_tasks and in application_name; "" is host name and process id.
 	// No two running activators may have the same.
 	Name string
-	// PoolSize limits the connections for Go handlers; 0 is as many as they have readers. Activation
-	// procedures have connections of their own, one for each reader.
+	// PoolSize limits the connections for handlers registered with Handle; 0 is as many as they have readers.
+	// Activation procedures and programs have connections of their own, one for each reader.
 	PoolSize int
 	// PollInterval is how often the activator looks at its queues when nothing tells it to, ±20 %; 0 is
 	// 5 s. Everything works, more slowly, by this alone.
 	PollInterval time.Duration
-	// IdleTimeout is how long the connection of an activation procedure is kept after its last call; 0 is
+	// IdleTimeout is how long the connection of an activation procedure or program is kept after its last call; 0 is
 	// 5 s, negative keeps none.
 	IdleTimeout time.Duration
-	// HandlerTimeout limits one call of a Go handler or activation function, which is also the time of
-	// its transaction; 0 is 30 s. It does not limit procedures, which have transactions of their own.
+	// HandlerTimeout limits one call of a Handler or activation function, which is also the time of
+	// its transaction; 0 is 30 s. It does not limit procedures and programs, which have transactions of their own.
 	HandlerTimeout time.Duration
 	// ShutdownTimeout is how long running handlers may take to finish when Run is asked to end; what then
 	// still runs is rolled back. 0 is 30 s, negative does not wait.

@@ -1,5 +1,6 @@
 // Package activator runs the handlers of queues while there is something for them to receive: activation
-// procedures in the database, and Go handlers in the process of the service that they belong to.
+// procedures in the database, Go handlers in the process of the service that they belong to, and programs of any
+// language ([ExecHandler], [HTTPHandler], [Activator.HandleProgram]).
 //
 //	a, err := activator.New(activator.Config{DatabaseURL: "postgres://worker@db/app"})
 //	if err != nil {
@@ -33,11 +34,11 @@
 //     is slowed down in the same way, until somebody receives, the procedure is replaced, or the queue is altered (state NOTIFIED).
 //
 // What was received and rolled back counts for the poison limit of the queue, whoever did it and for
-// whatever reason; only Run's graceful end does not roll anything back.
+// whatever reason; only what Run rolls back at its end does not, except in programs, whose sessions it does not know.
 //
 // # The life of a queue
 //
-// A monitor watches each queue that has activation on or a Go handler:
+// A monitor watches each queue that has activation on or a handler:
 //
 //		            notification, due timer, look finds something
 //		  ┌────────┐ ───────────────────────────────────────────► ┌─────────┐ ─┐ found something,
@@ -77,7 +78,7 @@
 // # Who locks what
 //
 //   - A reader's slot is an advisory lock in the first statement of its transaction (of its session, for a
-//     procedure), one of max_queue_readers: the limit holds over all activators, and a slot is free as soon as its
+//     procedure or program), one of max_queue_readers: the limit holds over all activators, and a slot is free as soon as its
 //     transaction or session has ended. It does not hold back vacuum, as a row lock would.
 //   - Receive locks the conversation group to the end of the transaction, nothing else is held across a handler.
 //   - A group's back-off is written by another connection before the failed transaction gives the group

@@ -127,6 +127,61 @@ func ExampleActivator_Handle() {
 	// Output:
 }
 
+// A handler in another language: a program that answers each line with one.
+func ExampleExecHandler() {
+	s, done := exampleStage()
+	defer done()
+	a, err := activator.New(activator.Config{DatabaseURL: s.db.URLAs(s.role)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a.Handle("server", activator.ExecHandler(activator.ExecOptions{Command: activator.Command{
+		Args: []string{"/bin/sh", "-c", `
+			while read -r request; do
+			  handle=$(echo "$request" | sed 's/.*"conversation_handle":"\([^"]*\)".*/\1/')
+			  echo '{"actions":[{"send":{"conversation_handle":"'$handle'","message_body":"hello"}}]}'
+			done`},
+	}}), activator.HandlerOptions{Batch: 1})
+
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- a.Run(ctx) }()
+	s.send("anybody there?")
+	fmt.Println(s.answers(1))
+	stop()
+	fmt.Println("stopped:", <-stopped)
+	// Output:
+	// [hello]
+	// stopped: <nil>
+}
+
+// A service behind a URL.
+func ExampleHTTPHandler() {
+	a, err := activator.New(activator.Config{DatabaseURL: "postgres://worker@db.example/app"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a.Handle("AuditQueue", activator.HTTPHandler(activator.HTTPOptions{
+		URL: "https://audit.example/batch", Headers: map[string]string{"X-Team": "audit"},
+	}), activator.HandlerOptions{Batch: 100})
+	// Output:
+}
+
+// A program that receives by itself, with a login of its own.
+func ExampleActivator_HandleProgram() {
+	a, err := activator.New(activator.Config{DatabaseURL: "postgres://worker@db.example/app"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a.HandleProgram("LegacyQueue", activator.ProgramOptions{
+		Command: activator.Command{
+			Args: []string{"./legacy-reader"}, Env: map[string]string{"PGHOST": "db.example", "PGUSER": "legacy"},
+		},
+		MaxQueueReaders: 2,
+	})
+	// Output:
+}
+
 // Metrics come from an Observer.
 func ExampleObserverFunc() {
 	observer := activator.ObserverFunc(func(e activator.Event) {

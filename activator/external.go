@@ -23,14 +23,22 @@ import (
 var answerLimit = 256 << 20
 
 // ExternalHandler is a Handler in another process, of any language: docs/activator-handlers.md describes what is said
-// between them. What it answers is checked as a whole and then carried out in the batch's transaction; then the conversations with an
-// EndDialog or Error that it has not dealt with are ended, whether or not HandlerOptions.AutoEnd is set.
+// between them. What it answers is checked as a whole and then carried out in the batch's transaction; then the
+// conversations with an EndDialog or Error that it has not dealt with are ended, whether or not
+// HandlerOptions.AutoEnd is set.
 //
-// Like every Handler it is safe for concurrent use. An Activator closes those registered with it when Run ends.
+// Like every Handler it is safe for concurrent use.
 type ExternalHandler struct {
-	transport
+	transport transport
 	keepEnded bool
 }
+
+// Close ends what is behind the handler, programs or connections, and returns when it has ended. Run does it at its end
+// for those registered with Handle.
+func (h *ExternalHandler) Close() error { return h.transport.close() }
+
+// String says what is behind the handler, without secrets.
+func (h *ExternalHandler) String() string { return h.transport.String() }
 
 // transport carries a request to a handler in another process, and its answer back.
 type transport interface {
@@ -40,9 +48,7 @@ type transport interface {
 	ready(ctx context.Context) error
 	// ask has take judge the answer: after one that it refuses nobody can tell what the handler thinks.
 	ask(ctx context.Context, b *Batch, request []byte, take func(answer []byte) error) error
-	// Close ends what is behind it, and returns when it has ended.
-	Close() error
-	// String says what is behind it, without secrets.
+	close() error
 	String() string
 }
 
@@ -57,7 +63,7 @@ func (h *ExternalHandler) Handle(ctx context.Context, b *Batch) error {
 		return err
 	}
 	var a answer
-	err = h.ask(ctx, b, request, func(text []byte) (err error) {
+	err = h.transport.ask(ctx, b, request, func(text []byte) (err error) {
 		a, err = decodeAnswer(text)
 		return err
 	})
@@ -318,8 +324,8 @@ func (w *worker) read(p *process, r io.Reader) {
 	}
 }
 
-// Close stops all programs.
-func (t *execTransport) Close() error {
+// close stops all programs.
+func (t *execTransport) close() error {
 	t.mu.Lock()
 	t.isClosed = true
 	var group sync.WaitGroup
@@ -454,8 +460,8 @@ func idempotencyKey(b *Batch) string {
 	return b.Group.String() + "/" + first.Conversation.String() + "/" + number
 }
 
-// Close closes the connections that are kept.
-func (t *httpTransport) Close() error {
+// close closes the connections that are kept.
+func (t *httpTransport) close() error {
 	t.client.CloseIdleConnections()
 	return nil
 }

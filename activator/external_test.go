@@ -168,7 +168,8 @@ func gone(t testing.TB, pid string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
+	p, err := os.FindProcess(n)
+	return err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // answers receives what comes back on the client's queue.
@@ -720,11 +721,13 @@ func TestHTTPMisbehaving(t *testing.T) {
 		want  string
 	}{
 		"status": {func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 			io.WriteString(w, "no cheese\n"+strings.Repeat("x", 10_000))
 		}, `status 500 Internal Server Error: \"no cheese`},
-		"redirect":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL, 307) }, "status 307"},
-		"empty":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, "malformed answer: not JSON"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, target.URL, http.StatusTemporaryRedirect)
+		}, "status 307"},
+		"empty":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "malformed answer: not JSON"},
 		"malformed": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "malformed answer: not JSON"},
 		"huge": {func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, strings.Repeat(" ", 2<<20)+"{}")
@@ -1141,7 +1144,10 @@ func TestBodiesBothWays(t *testing.T) {
 	})
 	h := s.send("first")
 	bodies := [][]byte{
-		nil, []byte("plain"), []byte("é \u2028 <&> \"\\"), []byte("{\"a\": 1}"), {0}, {0xff, 0xfe}, []byte("a\x00b"),
+		nil, []byte("plain"), []byte("é \u2028 <&> \"\\"), []byte("{\"a\": 1}"),
+		{0},
+		{0xff, 0xfe},
+		[]byte("a\x00b"),
 		[]byte(strings.Repeat("long ", 40_000)),
 	}
 	for _, body := range bodies {

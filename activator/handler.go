@@ -90,7 +90,7 @@ type HandlerOptions struct {
 	// Timeout replaces Config.HandlerTimeout when it is not 0.
 	Timeout time.Duration
 	// AutoEnd ends, after the handler, conversations of the batch with an EndDialog or Error that the
-	// handler has not ended itself.
+	// handler has not ended itself. An ExternalHandler has an option of its own for it.
 	AutoEnd bool
 }
 
@@ -197,7 +197,7 @@ func (s *goSession) close(bool) { s.conn.Release() }
 
 func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome, error) {
 	if h, ok := s.handler.(*ExternalHandler); ok {
-		err := h.ready(s.a.starting)
+		err := h.transport.ready(s.a.starting)
 		if s.a.starting.Err() != nil {
 			return full, nil
 		}

@@ -181,7 +181,8 @@ func startProcess(c Command, env map[string]string, readOutput func(*process, io
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("cannot be started: %v", err) // not wrapped: an errno passes for a net.Error, and so for an outage
+		// Not wrapped: an errno passes for a net.Error, and so for an outage of the database.
+		return nil, errors.New("cannot be started: " + err.Error())
 	}
 	return p, nil
 }

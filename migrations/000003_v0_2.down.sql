@@ -169,6 +169,51 @@ comment on function sb_internal._alter_authorization(name, text, text, name) is
   'ALTER AUTHORIZATION behind sb.alter_authorization.';
 revoke all on function sb_internal._alter_authorization(name, text, text, name) from public;
 -- sqlgen:end functions/internal/_alter_authorization.sql
+-- sqlgen:begin functions/internal/_alter_route.sql sha256:f38b9c636d7d9edeb1a2296c198b4494206525a5f5dcdd005de2d6404186cb5c
+create or replace function sb_internal._alter_route(
+  caller name,
+  name text,
+  address text,
+  service_name text,
+  broker_instance text,
+  lifetime interval,
+  mirror_address text
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  object record;
+  r sb_internal.route;
+begin
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('route', _alter_route.name);
+  perform sb_internal._require_owner(_alter_route.caller, object.owner, 'alter route ' || _alter_route.name);
+  if num_nonnulls(_alter_route.address, _alter_route.service_name, _alter_route.broker_instance,
+    _alter_route.lifetime, _alter_route.mirror_address) = 0
+  then
+    perform sb_internal._raise('22023', array['nothing to change for route ' || _alter_route.name]);
+  end if;
+  update sb_internal.route as o
+     set address = coalesce(_alter_route.address, o.address),
+         remote_service_name = coalesce(_alter_route.service_name, o.remote_service_name),
+         broker_instance = coalesce(_alter_route.broker_instance, o.broker_instance),
+         lifetime = coalesce(sb_internal._route_expiry(_alter_route.lifetime), o.lifetime),
+         mirror_address = coalesce(_alter_route.mirror_address, o.mirror_address)
+   where o.route_id = object.id
+  returning o.* into r;
+  perform sb_internal._check_route(r);
+  perform sb_internal._route_changed('route_altered', r);
+end
+$$;
+comment on function sb_internal._alter_route(name, text, text, text, text, interval, text) is
+  'ALTER ROUTE behind sb.alter_route.';
+revoke all on function sb_internal._alter_route(name, text, text, text, text, interval, text) from public;
+-- sqlgen:end functions/internal/_alter_route.sql
 -- sqlgen:begin functions/internal/_begin.sql sha256:6e6f3a3416baea04b190722b563eca541ebbbf0fee7bfbeca4e1721832f82bf1
 create or replace function sb_internal._begin(
   service_id integer,
@@ -400,6 +445,128 @@ comment on function sb_internal._create_endpoint(uuid, uuid, uuid, integer, inte
 revoke all on function sb_internal._create_endpoint(
   uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, boolean) from public;
 -- sqlgen:end functions/internal/_create_endpoint.sql
+-- sqlgen:begin functions/internal/_create_event_notification.sql sha256:24bd09591be98c2129aeaf1b6d8b3a36aed0bd37123b1473e739cea194898ed1
+create or replace function sb_internal._create_event_notification(
+  caller name,
+  name text,
+  queue_name text,
+  event text,
+  to_service text,
+  broker_instance text,
+  if_not_exists boolean
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  object record;
+  kind text := upper(_create_event_notification.event);
+  instance text := _create_event_notification.broker_instance;
+begin
+  perform sb_internal._require_admin(_create_event_notification.caller, 'create event notifications');
+  perform sb_internal._require_name(_create_event_notification.name, 'event notification', 128);
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('queue', _create_event_notification.queue_name);
+  if not sb_internal._require_free_name('event notification', _create_event_notification.name,
+    exists (
+      select 1
+        from sb_internal.event_notification as n
+       where n.queue_id = object.id
+         and n.name = _create_event_notification.name),
+    _create_event_notification.if_not_exists)
+  then
+    return;
+  end if;
+  perform sb_internal._require_user_object(object.id, 'queue ' || _create_event_notification.queue_name);
+  if kind is null or kind not in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED') then
+    perform sb_internal._raise('22023', array['event '
+      || coalesce(_create_event_notification.event, '(null)') || ' is none of QUEUE_ACTIVATION, BROKER_QUEUE_DISABLED']);
+  end if;
+  perform sb_internal._require_name(_create_event_notification.to_service, 'service', 256);
+  if char_length(instance) > 128 then
+    perform sb_internal._raise('S8413');
+  elsif lower(instance) = 'current database' then
+    select b.broker_instance::text
+      into instance
+      from sb_internal.broker as b
+     where b.singleton;
+  end if;
+
+  insert into sb_internal.event_notification (event_notification_id, name, queue_id, event, to_service, broker_instance)
+  values (nextval('sb_internal.event_notification_id'), _create_event_notification.name, object.id, kind,
+    _create_event_notification.to_service, instance)
+      on conflict on constraint event_notification_name_key do nothing;
+  if kind = 'QUEUE_ACTIVATION' then
+    perform sb_internal._raise('S9718', array[q.name])
+       from sb_internal.queue as q
+      where q.queue_id = object.id
+        and q.is_activation_enabled;
+    update sb_internal.queue as q
+       set has_activation_event = true
+     where q.queue_id = object.id;
+    perform sb_internal._look_again(object.id);
+  end if;
+  -- The activator repeats events while activation stays necessary: it has to know of the new watcher.
+  perform sb_internal._announce('event_notification_created', 'queue', _create_event_notification.queue_name);
+end
+$$;
+comment on function sb_internal._create_event_notification(name, text, text, text, text, text, boolean) is
+  'CREATE EVENT NOTIFICATION behind sb.create_event_notification.';
+revoke all on function sb_internal._create_event_notification(name, text, text, text, text, text, boolean) from public;
+-- sqlgen:end functions/internal/_create_event_notification.sql
+-- sqlgen:begin functions/internal/_create_route.sql sha256:eb426e8a9ca044793e9e617875f202d4064fee99fc5572e248cef642d793f4bf
+create or replace function sb_internal._create_route(
+  caller name,
+  name text,
+  address text,
+  service_name text,
+  broker_instance text,
+  lifetime interval,
+  mirror_address text,
+  if_not_exists boolean
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r sb_internal.route;
+begin
+  perform sb_internal._require_admin(_create_route.caller, 'create routes');
+  perform sb_internal._require_name(_create_route.name, 'route', 128);
+  perform sb_internal._lock_catalog();
+  if not sb_internal._require_free_name('route', _create_route.name,
+    exists (select 1 from sb_internal.route as o where o.name = _create_route.name),
+    _create_route.if_not_exists)
+  then
+    return;
+  end if;
+  r.name := _create_route.name;
+  r.owner := _create_route.caller;
+  r.remote_service_name := _create_route.service_name;
+  r.broker_instance := _create_route.broker_instance;
+  r.lifetime := sb_internal._route_expiry(_create_route.lifetime);
+  r.address := _create_route.address;
+  r.mirror_address := _create_route.mirror_address;
+  perform sb_internal._check_route(r);
+  r.route_id := nextval('sb_internal.route_id')::integer;
+  insert into sb_internal.route
+  select r.*
+      on conflict on constraint route_name_key do nothing;
+  perform sb_internal._route_changed('route_created', r);
+end
+$$;
+comment on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) is
+  'CREATE ROUTE behind sb.create_route.';
+revoke all on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) from public;
+-- sqlgen:end functions/internal/_create_route.sql
 -- sqlgen:begin functions/internal/_create_target.sql sha256:607acd0b5c4672c0eac1e0a087450c6008171320912489abe40209834b799f71
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
@@ -836,6 +1003,35 @@ comment on function sb_internal._json_decode(bytea) is
   'The characters of a JSON body, which is UTF-8, without a byte order mark. NULL when it is not UTF-8 or holds a NUL.';
 revoke all on function sb_internal._json_decode(bytea) from public;
 -- sqlgen:end functions/internal/_json_decode.sql
+-- sqlgen:begin functions/internal/_leave_group.sql sha256:bc06d065894a03f4df3deb81ffe0c6de6b680b45eff90f51a4eee109982fc519
+create or replace function sb_internal._leave_group(conversation_group_id uuid)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select 1
+      from sb_internal.endpoint as e
+     where e.conversation_group_id = _leave_group.conversation_group_id
+       and e.state <> 'DO')
+  then
+    delete from sb_internal.state as s
+     where s.conversation_group_id = _leave_group.conversation_group_id;
+    delete from sb_internal.group_backoff as b
+     where b.conversation_group_id = _leave_group.conversation_group_id;
+    delete from sb.conversation_group as g
+     where g.conversation_group_id = _leave_group.conversation_group_id;
+  end if;
+end
+$$;
+comment on function sb_internal._leave_group(uuid) is
+  'Removes a group, with its state, when no conversation is left in it (R-246). The caller holds the group lock.';
+revoke all on function sb_internal._leave_group(uuid) from public;
+-- sqlgen:end functions/internal/_leave_group.sql
 -- sqlgen:begin functions/internal/_lock_conversation.sql sha256:1ccab75990a146d72a9653f994da8816e07f34c2055067ba3b5a0dcb3f5b809e
 -- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
 create or replace function sb_internal._lock_conversation(conversation_handle uuid)
@@ -1519,6 +1715,329 @@ comment on function sb_internal._put_broker_priority(integer, text, text, text, 
   'Creates or changes a broker priority; null leaves a criterion as it is, ANY for a new one. Errors: 42602, 42704, S8423, 22023, 42710 when another has the same criteria.';
 revoke all on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) from public;
 -- sqlgen:end functions/internal/_put_broker_priority.sql
+-- sqlgen:begin functions/internal/_raise.sql sha256:c9ee34b5bb708ed9b9734fb38374f09df5df45e87bbad2e365b51072af5b641a
+-- Code generated by sqlgen from sql/errors.csv. DO NOT EDIT.
+-- Every coded error is raised here, so that the registry alone decides what callers see.
+create or replace function sb_internal._raise(
+  code text,
+  args text[] default '{}',
+  details text default null
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  _message text;
+  _hint text;
+  _detail text := _raise.details;
+begin
+  case _raise.code
+    when 'S0208' then
+      _message := 'queue %s does not exist';
+      _hint := 'names are case-sensitive; select name from sb.service_queues';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=208');
+    when 'S3716' then
+      _message := '%s is in use by %s';
+      _hint := 'drop or alter what uses it first';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=3716');
+    when 'S8403' then
+      _message := 'message type %s is listed twice in the contract';
+      _hint := 'list each message type once; use sent_by_any for both directions';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8403');
+    when 'S8404' then
+      _message := 'contract %s is listed twice in the service';
+      _hint := 'list each contract once';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8404');
+    when 'S8406' then
+      _message := 'lifetime may not be null here';
+      _hint := 'leave the argument out for no limit';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8406');
+    when 'S8408' then
+      _message := 'service %s does not accept contract %s';
+      _hint := 'sb.alter_service(name, add_contracts => …) at the target';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8408');
+    when 'S8410' then
+      _message := 'the timer of conversation %s would end after the conversation''s lifetime';
+      _hint := 'use a shorter timeout';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8410');
+    when 'S8411' then
+      _message := 'lifetime %s is out of range';
+      _hint := 'use an interval greater than zero and of at most 2147483647 seconds';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8411');
+    when 'S8412' then
+      _message := 'service name %s is not valid';
+      _hint := 'use 1 to 128 characters, 256 for a remote service';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8412');
+    when 'S8413' then
+      _message := 'the broker instance is longer than 128 characters';
+      _hint := 'use the broker_instance shown in sb.broker';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8413');
+    when 'S8414' then
+      _message := 'conversation group %s is not valid here';
+      _hint := 'use a group of the same service';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8414');
+    when 'S8417' then
+      _message := 'the contract may not be null';
+      _hint := 'leave the argument out for the DEFAULT contract';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8417');
+    when 'S8418' then
+      _message := 'the conversation handle may not be null';
+      _hint := 'pass the handle returned by sb.begin_dialog or sb.receive';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8418');
+    when 'S8419' then
+      _message := 'the error code must be a positive integer and comes with a description';
+      _hint := 'pass both error_code (> 0) and error_description';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8419');
+    when 'S8420' then
+      _message := 'the conversation group may not be null';
+      _hint := 'pass the id of an existing group';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8420');
+    when 'S8421' then
+      _message := 'the service name may not be null';
+      _hint := 'pass the name of the service';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8421');
+    when 'S8422' then
+      _message := 'the error description may not be null';
+      _hint := 'pass both error_code and error_description';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8422');
+    when 'S8423' then
+      _message := 'service %s does not exist';
+      _hint := 'names are case-sensitive; select name from sb.services';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8423');
+    when 'S8424' then
+      _message := 'error_code and error_description belong together';
+      _hint := 'pass both or neither';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8424');
+    when 'S8425' then
+      _message := 'contract %s does not exist';
+      _hint := 'names are case-sensitive; select name from sb.service_contracts';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8425');
+    when 'S8426' then
+      _message := 'conversation handle %s does not exist';
+      _hint := 'it may have ended; select from sb.conversation_endpoints';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8426');
+    when 'S8427' then
+      _message := 'conversation %s in state %s cannot be ended';
+      _hint := 'it ended already and waits only for its last message to leave';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8427');
+    when 'S8428' then
+      _message := 'message type %s does not exist';
+      _hint := 'names are case-sensitive; select name from sb.service_message_types';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8428');
+    when 'S8429' then
+      _message := 'conversation %s in state %s cannot send';
+      _hint := 'receive what is left and end the conversation; begin a new dialog to send again';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8429');
+    when 'S8430' then
+      _message := 'message type %s takes no body';
+      _hint := 'send it without a body';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8430');
+    when 'S8431' then
+      _message := 'message type %s is not part of contract %s';
+      _hint := 'select from sb.service_contract_message_usages';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8431');
+    when 'S8432' then
+      _message := 'message type %s may be sent by the target only';
+      _hint := 'the initiator of this conversation cannot send it';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8432');
+    when 'S8433' then
+      _message := 'the message body may not be null';
+      _hint := 'call sb.send without the body argument to send a message without a body';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8433');
+    when 'S8434' then
+      _message := 'message type %s may be sent by the initiator only';
+      _hint := 'the target of this conversation cannot send it';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8434');
+    when 'S8436' then
+      _message := 'conversation group %s does not exist';
+      _hint := 'it goes when its last conversation ends';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8436');
+    when 'S8438' then
+      _message := 'conversation %s in state %s cannot be moved';
+      _hint := 'it ended already';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8438');
+    when 'S8439' then
+      _message := 'conversation group %s cannot take conversation %s';
+      _hint := 'both must belong to the same service';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8439');
+    when 'S8442' then
+      _message := 'the broker is not installed completely';
+      _hint := 'run sbactivator migrate up';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8442');
+    when 'S8458' then
+      _message := 'conversation %s in state %s takes no timer';
+      _hint := 'it ended already';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8458');
+    when 'S8459' then
+      _message := 'a message body of %s bytes is too large';
+      _hint := 'the limit is 268435456 bytes; send a reference instead';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8459');
+    when 'S8462' then
+      _message := 'the remote conversation endpoint has been closed';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8462');
+    when 'S8468' then
+      _message := 'the service of conversation %s was altered or dropped during the wait';
+      _hint := 'look the conversation up again';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8468');
+    when 'S8489' then
+      _message := 'the dialog has exceeded its lifetime';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8489');
+    when 'S8490' then
+      _message := 'service %s does not exist in broker instance %s';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8490');
+    when 'S8492' then
+      _message := 'contract %s has no message type that the initiator may send';
+      _hint := 'name one in sent_by_initiator or sent_by_any';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8492');
+    when 'S8493' then
+      _message := 'nothing to change for service %s';
+      _hint := 'pass queue_name, add_contracts or drop_contracts';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8493');
+    when 'S8494' then
+      _message := 'the owner of service %s may not send to service %s';
+      _hint := 'sb.grant_send(service, role) at the target';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=8494');
+    when 'S9601' then
+      _message := 'conversation %s cannot be related to conversation %s';
+      _hint := 'both must be of the same service';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9601');
+    when 'S9610' then
+      _message := 'service %s is not the service of conversation group %s';
+      _hint := 'begin the dialog from the service that the group belongs to';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9610');
+    when 'S9613' then
+      _message := 'activation role %s does not exist';
+      _hint := 'create the role or pass another execute_as';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9613');
+    when 'S9614' then
+      _message := 'activation procedure %s does not exist';
+      _hint := 'pass schema.name of a function or procedure without arguments';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9614');
+    when 'S9615' then
+      _message := 'the message body is not valid for message type %s';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9615');
+    when 'S9617' then
+      _message := 'queue %s is disabled';
+      _hint := 'select sb.alter_queue(name, enabled => true)';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9617');
+    when 'S9618' then
+      _message := 'queue %s is disabled and retains sent messages';
+      _hint := 'enable the queue or switch its retention off';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9618');
+    when 'S9653' then
+      _message := 'activation procedure %s takes arguments';
+      _hint := 'pass a function or procedure without arguments';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9653');
+    when 'S9659' then
+      _message := 'route clause %s may not be empty';
+      _hint := 'leave the argument out';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9659');
+    when 'S9660' then
+      _message := 'route clause %s is too long';
+      _hint := 'use at most 256 characters, 128 for a broker instance';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9660');
+    when 'S9661' then
+      _message := 'a mirror address needs a service name and a broker instance';
+      _hint := 'pass both';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9661');
+    when 'S9662' then
+      _message := 'a broker instance needs a service name';
+      _hint := 'pass service_name too';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9662');
+    when 'S9663' then
+      _message := '%s is a system object';
+      _hint := 'system objects cannot be altered or dropped';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9663');
+    when 'S9717' then
+      _message := 'queue %s has a QUEUE_ACTIVATION event notification';
+      _hint := 'drop the notification before activating the queue';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9717');
+    when 'S9718' then
+      _message := 'queue %s has activation enabled';
+      _hint := 'switch activation off before creating the notification';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9718');
+    when 'S9719' then
+      _message := 'the database broker ended all conversations by operator request';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9719');
+    when 'S9742' then
+      _message := 'activation procedure %s is temporary';
+      _hint := 'use a permanent function or procedure';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9742');
+    when 'S9743' then
+      _message := 'mirror address %s is not a network address';
+      _hint := 'use remote://<server>';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9743');
+    when 'S9744' then
+      _message := 'route address %s is not valid';
+      _hint := 'use LOCAL or remote://<server>';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9744');
+    when 'S9746' then
+      _message := 'route lifetime %s is out of range';
+      _hint := 'use an interval greater than zero';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9746');
+    when 'S9747' then
+      _message := 'the mirror address equals the address';
+      _hint := 'use another server';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9747');
+    when 'S9772' then
+      _message := 'the broker of this database cannot be enabled: %s';
+      _hint := 'call sb.new_broker()';
+      _detail := concat_ws(' ', _detail, 'sql_server_number=9772');
+    when 'SB001' then
+      _message := 'conversation handle %s is listed twice';
+      _hint := 'list each handle once';
+    when 'SB002' then
+      _message := 'state table %s cannot be created: %s';
+      _hint := 'pass the table name and its further columns only';
+    when 'SB003' then
+      _message := 'a group lock is given back (internal)';
+    when '22023' then
+      _message := '%s';
+      _hint := 'see the function''s comment: \df+ or obj_description';
+    when '42501' then
+      _message := 'role %s may not %s';
+      _hint := 'ask the owner of the object or an admin of sb for the right';
+    when '42602' then
+      _message := '%s name %s is not valid';
+      _hint := 'use 1 to 128 characters, 256 for a remote service';
+    when '42704' then
+      _message := '%s %s does not exist';
+      _hint := 'names are case-sensitive';
+    when '42710' then
+      _message := '%s %s already exists';
+      _hint := 'pass if_not_exists => true to accept that';
+    when '40001' then
+      _message := 'could not work on rows changed since the transaction began';
+      _hint := 'roll back and retry the transaction; sb is made for read committed';
+    else
+      raise exception using
+        errcode = 'XX000',
+        message = format('error code %s is not in the registry', coalesce(_raise.code, 'null')),
+        detail = format('args=%s details=%s', _raise.args, _raise.details),
+        hint = 'this is a defect of sb; please report it';
+  end case;
+  -- A caller that passes too few arguments must not hide its own error behind one of format().
+  _message := format(_message, variadic _raise.args || array['?', '?', '?', '?']);
+  -- raise refuses null options, and an empty one would print an empty line.
+  if _detail is null and _hint is null then
+    raise exception using errcode = _raise.code, message = _message;
+  elsif _hint is null then
+    raise exception using errcode = _raise.code, message = _message, detail = _detail;
+  elsif _detail is null then
+    raise exception using errcode = _raise.code, message = _message, hint = _hint;
+  else
+    raise exception using errcode = _raise.code, message = _message, detail = _detail, hint = _hint;
+  end if;
+end
+$$;
+comment on function sb_internal._raise(text, text[], text) is
+  'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
+revoke all on function sb_internal._raise(text, text[], text) from public;
+-- sqlgen:end functions/internal/_raise.sql
 -- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:3ca19c7d133d1212bfb638abe0c5cea8fdbfa65ce39f984b1f75e25757c216b5
 create or replace function sb_internal._refresh_service_status()
   returns trigger

@@ -63,6 +63,7 @@ var rules = []struct {
 		"internal/privatepg", "the only one that knows how servers are run in containers and out of archives",
 		[]string{
 			"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5", "github.com/moby/moby/api",
+			"github.com/moby/moby/client",
 			"github.com/testcontainers/testcontainers-go", "golang.org/x/sys",
 		},
 	},

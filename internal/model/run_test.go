@@ -196,6 +196,13 @@ type backend struct {
 	seen    []int      // how often a part of the transactions of shown had been rolled back then
 }
 
+func (b *backend) waitsFor(by []*session) {
+	b.shown, b.seen = slices.Clone(by), nil
+	for _, s := range by {
+		b.seen = append(b.seen, s.partial)
+	}
+}
+
 // patient is the wait for the end of a transaction.
 type patient struct {
 	s           *session
@@ -648,6 +655,7 @@ func (r *run) sessionNames(pids []uint32) string {
 func (r *run) expectWait(c *call) *failure {
 	back := r.backends[c.s]
 	if cycle := r.m.cycle(c); cycle != nil {
+		back.waitsFor(c.paused.by)
 		return r.expectDeadlock(cycle)
 	}
 	if slices.Equal(back.shown, c.paused.by) {
@@ -670,10 +678,7 @@ func (r *run) expectWait(c *call) *failure {
 			return r.fail("activity", "%v", err)
 		}
 		if slices.ContainsFunc(c.paused.by, func(by *session) bool { return slices.Contains(pids, r.backends[by].conn.PgConn().PID()) }) {
-			back.shown, back.seen = slices.Clone(c.paused.by), nil
-			for _, by := range c.paused.by {
-				back.seen = append(back.seen, by.partial)
-			}
+			back.waitsFor(c.paused.by)
 			return nil
 		}
 		if time.Since(start) > patience {

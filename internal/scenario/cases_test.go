@@ -40,7 +40,7 @@ func TestCaseB16(t *testing.T) {
 	pair := sbrokertest.NewPair(t, pool, "")
 	ctx := t.Context()
 	h := pair.BeginDialog(t)
-	const rounds = 100
+	const rounds = 60
 	fired := 0
 	for range rounds {
 		if err := pair.Broker.BeginTimer(ctx, h, time.Millisecond); err != nil {

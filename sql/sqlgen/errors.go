@@ -135,8 +135,9 @@ begin
         detail = format('args=%s details=%s', _raise.args, _raise.details),
         hint = 'this is a defect of sb; please report it';
   end case;
-  -- A caller that passes too few arguments must not hide its own error behind one of format().
-  _message := format(_message, variadic _raise.args || array['?', '?', '?', '?']);
+  -- A caller that passes too few arguments must not hide its own error behind one of format(). What it quotes may
+  -- be an argument of any length.
+  _message := left(format(_message, variadic _raise.args || array['?', '?', '?', '?']), 1000);
   -- raise refuses null options, and an empty one would print an empty line.
   if _detail is null and _hint is null then
     raise exception using errcode = _raise.code, message = _message;

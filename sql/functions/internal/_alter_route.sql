@@ -29,7 +29,7 @@ begin
   update sb_internal.route as o
      set address = coalesce(_alter_route.address, o.address),
          remote_service_name = coalesce(_alter_route.service_name, o.remote_service_name),
-         broker_instance = coalesce(_alter_route.broker_instance, o.broker_instance),
+         broker_instance = coalesce(lower(_alter_route.broker_instance), o.broker_instance),
          lifetime = coalesce(sb_internal._route_expiry(_alter_route.lifetime), o.lifetime),
          mirror_address = coalesce(_alter_route.mirror_address, o.mirror_address)
    where o.route_id = object.id

@@ -24,7 +24,7 @@ declare
   c record;
   conversation_group uuid;
   expires timestamptz;
-  instance text := _begin_dialog.broker_instance;
+  instance text := lower(_begin_dialog.broker_instance);
 begin
   if _begin_dialog.to_service is null or _begin_dialog.to_service = ''
     or char_length(_begin_dialog.to_service) > 256
@@ -88,7 +88,7 @@ begin
     perform sb_internal._raise('42501', array[_begin_dialog.caller::text,
       'use contract ' || _begin_dialog.on_contract]);
   end if;
-  if lower(instance) = 'current database' then
+  if instance = 'current database' then
     instance := c.broker_instance::text;
   end if;
 

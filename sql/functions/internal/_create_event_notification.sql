@@ -17,7 +17,7 @@ as $$
 declare
   object record;
   kind text := upper(_create_event_notification.event);
-  instance text := _create_event_notification.broker_instance;
+  instance text := lower(_create_event_notification.broker_instance);
 begin
   perform sb_internal._require_admin(_create_event_notification.caller, 'create event notifications');
   perform sb_internal._require_name(_create_event_notification.name, 'event notification', 128);
@@ -41,7 +41,7 @@ begin
   perform sb_internal._require_name(_create_event_notification.to_service, 'service', 256);
   if char_length(instance) > 128 then
     perform sb_internal._raise('S8413');
-  elsif lower(instance) = 'current database' then
+  elsif instance = 'current database' then
     select b.broker_instance::text
       into instance
       from sb_internal.broker as b

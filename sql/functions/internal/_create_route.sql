@@ -30,7 +30,7 @@ begin
   r.name := _create_route.name;
   r.owner := _create_route.caller;
   r.remote_service_name := _create_route.service_name;
-  r.broker_instance := _create_route.broker_instance;
+  r.broker_instance := lower(_create_route.broker_instance);
   r.lifetime := sb_internal._route_expiry(_create_route.lifetime);
   r.address := _create_route.address;
   r.mirror_address := _create_route.mirror_address;

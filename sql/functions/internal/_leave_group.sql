@@ -19,6 +19,8 @@ begin
      where b.conversation_group_id = _leave_group.conversation_group_id;
     delete from sb.conversation_group as g
      where g.conversation_group_id = _leave_group.conversation_group_id;
+    -- For _lock_named_group, in this transaction.
+    perform set_config('sbroker.left_group', _leave_group.conversation_group_id::text, true);
   end if;
 end
 $$;
