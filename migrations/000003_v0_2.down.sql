@@ -3,15 +3,15 @@ set local lock_timeout = '10s';
 -- As in the up file.
 do $$
 begin
-  for attempt in 1..30 loop
+  for attempt in 1..20 loop
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
-      perform pg_catalog.set_config('lock_timeout', '200ms', true);
+      perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
       lock table sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
-        if attempt = 30 then
+        if attempt = 20 then
           raise exception using errcode = 'lock_not_available', message = 'the tables of conversations and messages are in use all the time',
             hint = 'try again when no long transaction works with queues: pg_stat_activity shows them';
         end if;
@@ -869,6 +869,46 @@ comment on function sb_internal._drop_service(name, text, boolean) is
   'DROP SERVICE behind sb.drop_service.';
 revoke all on function sb_internal._drop_service(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_service.sql
+-- sqlgen:begin functions/internal/_drop_state_table.sql sha256:8c9b6683353f9a247ce3d798ed54cb412102f307b884da223ea9229645fa77b9
+-- Runs as the caller, hence no set clause and everything qualified.
+create or replace function sb_internal._drop_state_table(table_name text, if_exists boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+as $$
+declare
+  target pg_catalog.regclass := pg_catalog.to_regclass(_drop_state_table.table_name);
+begin
+  if target is null then
+    if _drop_state_table.if_exists then
+      return;
+    end if;
+    raise exception using errcode = '42P01',
+      message = pg_catalog.format('state table %s does not exist', _drop_state_table.table_name);
+  end if;
+  if not exists (
+    select 1
+      from pg_catalog.pg_index as i
+      join pg_catalog.pg_attribute as a
+        on a.attrelid operator(pg_catalog.=) i.indrelid
+       and a.attnum operator(pg_catalog.=) i.indkey[0]
+     where i.indrelid operator(pg_catalog.=) target
+       and i.indisprimary
+       and i.indnkeyatts operator(pg_catalog.=) 1
+       and a.attname operator(pg_catalog.=) 'conversation_group_id')
+  then
+    raise exception using errcode = 'SB002',
+      message = pg_catalog.format('table %s is not a state table', target);
+  end if;
+  execute 'drop table ' operator(pg_catalog.||) target::pg_catalog.text;
+end
+$$;
+comment on function sb_internal._drop_state_table(text, boolean) is
+  'sb.drop_state_table, with the rights and the search path of the caller.';
+revoke all on function sb_internal._drop_state_table(text, boolean) from public;
+-- sqlgen:end functions/internal/_drop_state_table.sql
 -- sqlgen:begin functions/internal/_first_send.sql sha256:61f0ab63bcd922a8b7358b98e867d56bbb389e16acc2999a1ebbfa0d3db0fc1a
 create or replace function sb_internal._first_send(conversation_handle uuid)
   returns boolean

@@ -592,7 +592,7 @@ type StateTable struct {
 	// Columns is the list of further columns, as in CREATE TABLE. It is SQL that runs with the caller's
 	// rights.
 	Columns string
-	// KeepOnEnd keeps the row of a group when its last conversation ends.
+	// KeepOnEnd keeps the row of a group when its last conversation ends; only admins may do without.
 	KeepOnEnd bool
 }
 

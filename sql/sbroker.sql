@@ -10489,15 +10489,15 @@ set local lock_timeout = '10s';
 -- All that is changed below, at once and before anything else.
 do $$
 begin
-  for attempt in 1..30 loop
+  for attempt in 1..20 loop
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
-      perform pg_catalog.set_config('lock_timeout', '200ms', true);
+      perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
       lock table sb_internal.endpoint, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
-        if attempt = 30 then
+        if attempt = 20 then
           raise exception using errcode = 'lock_not_available', message = 'the tables of conversations and messages are in use all the time',
             hint = 'try again when no long transaction works with queues: pg_stat_activity shows them';
         end if;
@@ -11337,6 +11337,47 @@ comment on function sb_internal._drop_service(name, text, boolean) is
   'DROP SERVICE behind sb.drop_service.';
 revoke all on function sb_internal._drop_service(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_service.sql
+-- sqlgen:begin functions/internal/_drop_state_table.sql sha256:772f591cf4a57b698bb43f0bf93a89beb26135ce59960463a02360700811b095
+-- Runs as the caller, hence no set clause and everything qualified.
+create or replace function sb_internal._drop_state_table(table_name text, if_exists boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+as $$
+declare
+  target pg_catalog.regclass := pg_catalog.to_regclass(_drop_state_table.table_name);
+begin
+  if target is null then
+    if _drop_state_table.if_exists then
+      return;
+    end if;
+    raise exception using errcode = '42P01',
+      message = pg_catalog.format('state table %s does not exist',
+        pg_catalog.left(_drop_state_table.table_name, 256));
+  end if;
+  if not exists (
+    select 1
+      from pg_catalog.pg_index as i
+      join pg_catalog.pg_attribute as a
+        on a.attrelid operator(pg_catalog.=) i.indrelid
+       and a.attnum operator(pg_catalog.=) i.indkey[0]
+     where i.indrelid operator(pg_catalog.=) target
+       and i.indisprimary
+       and i.indnkeyatts operator(pg_catalog.=) 1
+       and a.attname operator(pg_catalog.=) 'conversation_group_id')
+  then
+    raise exception using errcode = 'SB002',
+      message = pg_catalog.format('table %s is not a state table', target);
+  end if;
+  execute 'drop table ' operator(pg_catalog.||) target::pg_catalog.text;
+end
+$$;
+comment on function sb_internal._drop_state_table(text, boolean) is
+  'sb.drop_state_table, with the rights and the search path of the caller.';
+revoke all on function sb_internal._drop_state_table(text, boolean) from public;
+-- sqlgen:end functions/internal/_drop_state_table.sql
 -- sqlgen:begin functions/internal/_first_send.sql sha256:9877b7298910a04963daee4d4503b4b80a7e70d174330e495e12c846263da553
 create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
   returns bigint
@@ -12107,7 +12148,7 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
--- sqlgen:begin functions/internal/_open_state_table.sql sha256:e56be2f3411eb557ca9093fb1d035262e5db7010e62cff9ec89e316776d8c773
+-- sqlgen:begin functions/internal/_open_state_table.sql sha256:b82993953278f48b08e95a77694a69de41e357b8de06e1efc1b46d34d8cfb8b3
 create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
   returns void
   language plpgsql
@@ -12118,12 +12159,10 @@ create or replace function sb_internal._open_state_table(caller name, drop_on_en
 as $$
 begin
   if _open_state_table.drop_on_end then
-    -- The key makes every END in the database look into the table, so its triggers and locks are everybody's
-    -- affair: nothing for those who may only send to a service or use a contract.
-    if cardinality(sb_internal._visible(_open_state_table.caller, 'queue')) = 0 then
-      perform sb_internal._raise('42501', array[_open_state_table.caller::text,
-        'receive from any queue, and so not create state tables with drop_on_end']);
-    end if;
+    -- The key makes every END in the database run the triggers of the table, in the session of whoever ends: they
+    -- may leave a search_path or temporary tables behind there. So whose they are is for those to say whose code
+    -- runs in the sessions of others anyway, as that of a validator does.
+    perform sb_internal._require_admin(_open_state_table.caller, 'create state tables with drop_on_end');
     -- One at a time: rights on the one column come and go inside this transaction only.
     perform pg_advisory_xact_lock(8422, 0);
     execute format('grant references (conversation_group_id) on sb.conversation_group to %I', _open_state_table.caller);
@@ -12131,7 +12170,7 @@ begin
 end
 $$;
 comment on function sb_internal._open_state_table(name, boolean) is
-  'First step of create_state_table: lends the caller, who may receive from some queue, REFERENCES on the group id. Waits for another create_state_table. Error 42501.';
+  'First step of create_state_table: lends the caller, who has to be an admin, REFERENCES on the group id. Waits for another create_state_table. Error 42501.';
 revoke all on function sb_internal._open_state_table(name, boolean) from public;
 -- sqlgen:end functions/internal/_open_state_table.sql
 -- sqlgen:begin functions/internal/_poison_count.sql sha256:3792713a0144f49638caaa2e2e023d82773ad0b94ab9afe3b1d6550fad7fc861
@@ -13217,7 +13256,7 @@ comment on function sb_internal._sync_all_privileges() is
   'Turns what the catalog says of each role it names into privileges: for new functions and views, and after a restore without them. The caller holds the catalog lock.';
 revoke all on function sb_internal._sync_all_privileges() from public;
 -- sqlgen:end functions/internal/_sync_all_privileges.sql
--- sqlgen:begin functions/state/create_state_table.sql sha256:1b8e9746ee231bcd3b05ab1355b44f543c26b3bce59c55058ac862f95be673ff
+-- sqlgen:begin functions/state/create_state_table.sql sha256:d5279516b2eb3694f220f4e6fd35add44acae10e48fe94b29763621ca1cff8ee
 create or replace function sb.create_state_table(
   table_name text,
   columns text,
@@ -13236,7 +13275,7 @@ begin atomic
   select sb_internal._close_state_table(current_user, create_state_table.table_name, create_state_table.drop_on_end);
 end;
 comment on function sb.create_state_table(text, text, boolean, boolean) is
-  'Creates table_name (an SQL name, optionally qualified and quoted) with the key conversation_group_id and the given further columns, with the caller''s rights and owned by the caller. With drop_on_end the key references the group with on delete cascade, so that a group''s row goes when its last conversation ends; that takes the right to receive from some queue, for END waits for locks on the table and runs its triggers. Rights on it are ordinary table rights. Errors: SB002, 42501 and those of create table.';
+  'Creates table_name (an SQL name, optionally qualified and quoted) with the key conversation_group_id and the given further columns, with the caller''s rights and owned by the caller. With drop_on_end the key references the group with on delete cascade, so that a group''s row goes when its last conversation ends; for admins only, since END then waits for locks on the table and runs its triggers, whoever ends. Rights on it are ordinary table rights. Errors: SB002, 42501 and those of create table.';
 revoke all on function sb.create_state_table(text, text, boolean, boolean) from public;
 -- sqlgen:end functions/state/create_state_table.sql
 -- sqlgen:begin functions/admin/after_restore.sql sha256:f48e4787298546273eca4daa113aebf08f23c25e60fbe03f2ed0cef1b49776dd

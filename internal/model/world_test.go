@@ -344,7 +344,7 @@ func (m *model) fail(s *session) {
 func (m *model) rivals(s *session, lock string, shared bool) []*session {
 	var all []*session
 	for _, o := range m.sessions {
-		if o != s && slices.ContainsFunc(o.entries, func(e entry) bool { return e.lock == lock && !(e.shared && shared) }) {
+		if o != s && slices.ContainsFunc(o.entries, func(e entry) bool { return e.lock == lock && (!e.shared || !shared) }) {
 			all = append(all, o)
 		}
 	}

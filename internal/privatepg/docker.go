@@ -152,6 +152,9 @@ func (s sources) docker(ctx context.Context, opts Options, h *home) (*Server, er
 		err = errors.Join(err, end(context.WithoutCancel(ctx), false))
 		return nil, fmt.Errorf("PostgreSQL in a container of image %s did not start: %w\n%s", image, err, tied.said.String())
 	}
+	if h.temporary {
+		_ = os.RemoveAll(h.dir) // now, since nobody would when we are killed; nothing in it is needed any more
+	}
 	return server, nil
 }
 

@@ -1109,6 +1109,10 @@ func TestStateTables(t *testing.T) {
 	a.Exec("select sb.grant_receive('RightQueue', $1)", role)
 	s := db.SessionAs(t, "user", role)
 	s.Exec("set search_path = room")
+	s.ExecError("42501", "select sb.create_state_table('mine', 'x integer')")
+	s.Exec("select sb.create_state_table('mine', 'x integer', drop_on_end => false); drop table mine")
+	// Its triggers run in the sessions of others, so with the key it is for admins.
+	a.Exec("select sb.grant_admin($1)", role)
 	s.Exec("select sb.create_state_table('mine', 'x integer')")
 	wantValue(t, "owner", a.Value("select tableowner = $1 from pg_tables where tablename = 'mine' and schemaname = 'room'", role), "t")
 	s.ExecError("42501", "select sb.create_state_table('public.not_mine', 'x integer')")

@@ -14,7 +14,8 @@ begin
       return;
     end if;
     raise exception using errcode = '42P01',
-      message = pg_catalog.format('state table %s does not exist', _drop_state_table.table_name);
+      message = pg_catalog.format('state table %s does not exist',
+        pg_catalog.left(_drop_state_table.table_name, 256));
   end if;
   if not exists (
     select 1

@@ -1,7 +1,7 @@
 -- A client sends on one open dialog for 100 transactions, then on another one.
 \if :left = 0
 \set n random(1, 1000)
-select handle::text as handle from bench.dialog where n = :n \gset
+select d.handle::text as handle from bench.dialog as d where d.service = 'WorkService' and d.n = :n \gset
 \set left 100
 \endif
 \set left :left - 1

@@ -1,1 +1,0 @@
-select sb.send(sb.begin_dialog('BenchClient', 'BenchServer'), 'DEFAULT', :body::bytea);

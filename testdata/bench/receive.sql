@@ -1,1 +1,0 @@
-select * from sb.receive('BenchQueue', 1);

@@ -1,0 +1,1 @@
+select sb.send(sb.begin_dialog('Client', 'WorkService'), 'DEFAULT', :body::bytea);

@@ -1,0 +1,1 @@
+select graphile_worker.add_job('bench', json_build_object('body', :body::text));

@@ -1,0 +1,1 @@
+select * from pgmq.send('sbroker_bench', jsonb_build_object('body', :body::text));

@@ -1,0 +1,1 @@
+select pgq.insert_event('bench', 'DEFAULT', :body::text);

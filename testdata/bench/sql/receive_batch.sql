@@ -1,0 +1,1 @@
+select * from sb.receive('Work', 100);

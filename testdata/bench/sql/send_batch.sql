@@ -1,0 +1,7 @@
+\if :left = 0
+\set n random(1, 1000)
+select d.handle::text as handle from bench.dialog as d where d.service = 'WorkService' and d.n = :n \gset
+\set left 100
+\endif
+\set left :left - 1
+select sb.send_batch(:handle::uuid, 'DEFAULT', array_fill(:body::bytea, array[100]));
