@@ -201,7 +201,7 @@ func TestBackOff(t *testing.T) {
 	for i, want := range []time.Duration{
 		100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
 	} {
-		if got := bad[i+1].Sub(bad[i]); got < want*8/10 || got > want*13/10+300*time.Millisecond {
+		if got := bad[i+1].Sub(bad[i]); got < want*8/10 || got > want*13/10+3*time.Second {
 			t.Errorf("pause %d was %v, want about %v", i+1, got, want)
 		}
 	}
@@ -241,7 +241,7 @@ func TestPoison(t *testing.T) {
 	s.eventually("queue off, in the table", func() bool {
 		return !value[bool](s, "select is_enabled from sb_internal.queue where name = 'server'")
 	})
-	if took := time.Since(began); took < time.Second || took > 8*time.Second {
+	if took := time.Since(began); took < time.Second || took > 15*time.Second {
 		t.Errorf("disabled after %v, want about 1.5 s", took)
 	}
 	if n := calls.Load(); n != 5 {

@@ -151,7 +151,7 @@ func (s *stage) send(bodies ...string) sbroker.Handle {
 // eventually waits for a condition.
 func (s *stage) eventually(what string, cond func() bool) {
 	s.t.Helper()
-	s.within(10*time.Second, what, cond)
+	s.within(20*time.Second, what, cond)
 }
 
 func (s *stage) within(limit time.Duration, what string, cond func() bool) {

@@ -62,7 +62,7 @@ func flags(t *testing.T, db pgtest.Querier) int {
 	t.Helper()
 	return len(pgtest.Strings(t, db, `
 select l.pid from pg_catalog.pg_locks as l join pg_catalog.pg_database as d on d.oid = l.database
-where l.locktype = 'advisory' and l.mode = 'ShareLock' and l.objsubid = 2 and d.datname = current_database()`))
+where l.locktype = 'advisory' and l.classid = 8420 and l.mode = 'ShareLock' and l.objsubid = 2 and d.datname = current_database()`))
 }
 
 // asleep returns when the reader's flag is up and it has gone to its long sleep.

@@ -10511,9 +10511,13 @@ $$;
 alter table sb_internal.message replica identity full;
 alter table sb_internal.retained_message replica identity full;
 
--- Services and contracts are kept from being dropped by a lock on their names (_share_name): a key share lock
+-- Services and contracts are kept from being dropped by a lock on their names (_share_names): a key share lock
 -- of the one service row by every transaction that begins a dialog made a multixact of each of them.
 alter table sb_internal.endpoint drop constraint endpoint_service_id_fkey;
+
+-- Read and planned anew by every insert, it cost a twentieth of begin_dialog with its first send; two functions
+-- write the column.
+alter table sb_internal.endpoint drop constraint endpoint_state_check;
 
 comment on column sb_internal.endpoint.has_counter is
   'Written with the first row in send_counter unless the dialog began in the same transaction: makes a repeatable read transaction that cannot see that row fail (40001) instead of counting from zero again. Says nothing else.';
@@ -10704,7 +10708,7 @@ comment on function sb_internal._alter_route(name, text, text, text, text, inter
   'ALTER ROUTE behind sb.alter_route.';
 revoke all on function sb_internal._alter_route(name, text, text, text, text, interval, text) from public;
 -- sqlgen:end functions/internal/_alter_route.sql
--- sqlgen:begin functions/internal/_begin_dialog.sql sha256:206e11511c6719c3267bbbd624f58ce58cc3fadbb50c062bb4cbbe8716d7fc39
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:eff86c67ba0db4a199189ce9e0b3c85678abc2e6450326f50b06fcffc36496a6
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
   caller name,
@@ -10755,9 +10759,7 @@ begin
   end if;
 
   -- Against service and contract being dropped: who looks later sees what the drop has left.
-  if sb_internal._share_name('service', _begin_dialog.from_service)
-    or sb_internal._share_name('contract', _begin_dialog.on_contract)
-  then
+  if sb_internal._share_names(_begin_dialog.from_service, _begin_dialog.on_contract) then
     perform 1
        from sb_internal.service as s
        join sb_internal.contract as k on k.name = _begin_dialog.on_contract
@@ -10849,7 +10851,7 @@ comment on function sb_internal._cell(integer, text) is
   'Reads one of a queue''s non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
 revoke all on function sb_internal._cell(integer, text) from public;
 -- sqlgen:end functions/internal/_cell.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:d700d5ad691c60e574cd0131ae304ffdf35c04d6d67619c0611faacda8f047e8
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:f2379ab664ab664362ebf25a893059e40324a583249d00c4f51ff91325802b8b
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -10871,10 +10873,10 @@ create or replace function sb_internal._create_endpoint(
 as $$
 begin
   -- A group of its own takes the handle's value: one uuid less to make, one page less to touch.
-  if _create_endpoint.conversation_group_id is null then
+  with own_group as (
     insert into sb.conversation_group (conversation_group_id, service_id)
-    values (_create_endpoint.conversation_handle, _create_endpoint.service_id);
-  end if;
+    select _create_endpoint.conversation_handle, _create_endpoint.service_id
+     where _create_endpoint.conversation_group_id is null)
   insert into sb_internal.endpoint (conversation_handle, peer_handle, conversation_group_id, lifetime,
     service_id, service_contract_id, priority, is_initiator, far_service, far_broker_instance)
   values (_create_endpoint.conversation_handle, _create_endpoint.peer_handle,
@@ -10897,7 +10899,7 @@ end
 $$;
 comment on function sb_internal._create_endpoint(
   uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) is
-  'Inserts one side of a dialog: the endpoint, with a lifetime its due row, and its group unless conversation_group_id names one that the caller has locked. Its counter comes with its first SEND. Rights and arguments are checked by the caller, who also holds the lock of _share_name on the service. Returns the handle.';
+  'Inserts one side of a dialog: the endpoint, with a lifetime its due row, and its group unless conversation_group_id names one that the caller has locked. Its counter comes with its first SEND. Rights and arguments are checked by the caller, who also holds the lock of _share_names on the service. Returns the handle.';
 revoke all on function sb_internal._create_endpoint(
   uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) from public;
 -- sqlgen:end functions/internal/_create_endpoint.sql
@@ -11023,7 +11025,7 @@ comment on function sb_internal._create_route(name, text, text, text, text, inte
   'CREATE ROUTE behind sb.create_route.';
 revoke all on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) from public;
 -- sqlgen:end functions/internal/_create_route.sql
--- sqlgen:begin functions/internal/_create_target.sql sha256:dbf441067ca67b620d6d832903e63a484513267679ab6d50d70c6b9d2caf1f13
+-- sqlgen:begin functions/internal/_create_target.sql sha256:086857dbe8faa4baf33a78b08a763f913c177d79015cdb89e29057666c85fbf7
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
   out outcome text,
@@ -11046,7 +11048,7 @@ begin
     return;
   end if;
   -- A service being dropped is then simply missing.
-  if sb_internal._share_name('service', e.far_service) then
+  if sb_internal._share_names(e.far_service, null) then
     perform 1
        from sb_internal.service as s
       where s.name = e.far_service
@@ -11378,6 +11380,91 @@ comment on function sb_internal._drop_state_table(text, boolean) is
   'sb.drop_state_table, with the rights and the search path of the caller.';
 revoke all on function sb_internal._drop_state_table(text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_state_table.sql
+-- sqlgen:begin functions/internal/_error_body.sql sha256:0da3ade25f547d523cec0f7b4297542b141469d0a0866d88f1ad095d3cc1fbcd
+create or replace function sb_internal._error_body(
+  namespace text,
+  code integer,
+  description text
+)
+  returns bytea
+  language plpgsql
+  immutable
+  parallel safe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return convert_to(
+    format(
+      '<?xml version="1.0"?><Error xmlns="%s"><Code>%s</Code><Description>%s</Description></Error>',
+      replace(replace(replace(_error_body.namespace, '&', '&amp;'), '<', '&lt;'), '"', '&quot;'),
+      _error_body.code,
+      -- XML 1.0 cannot hold most control characters, not even as references; U+FFFD is written as a
+      -- reference because a database that is not in UTF-8 cannot hold it. A bare CR would be read
+      -- as LF.
+      replace(
+        regexp_replace(
+          replace(
+            replace(replace(_error_body.description, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'
+          ),
+          $re$[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]$re$,
+          '&#xFFFD;',
+          'g'
+        ),
+        chr(13),
+        '&#13;'
+      )
+    ),
+    'UTF8'
+  );
+end
+$$;
+comment on function sb_internal._error_body(text, integer, text) is
+  'The body of an Error message: XML in UTF-8, Code then Description. Characters that XML cannot hold become U+FFFD.';
+revoke all on function sb_internal._error_body(text, integer, text) from public;
+-- sqlgen:end functions/internal/_error_body.sql
+-- sqlgen:begin functions/internal/_event_body.sql sha256:1e007250d7a8947707043163c2a387c7e0f6159344af4b7aaeef647c7a33e3f8
+create or replace function sb_internal._event_body(event text, queue_name text)
+  returns bytea
+  language plpgsql
+  stable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  body text := '<EVENT_INSTANCE>';
+  element record;
+begin
+  for element in
+    select x.name, x.value
+      from (values
+        (1, 'EventType', _event_body.event),
+        (2, 'PostTime', to_char(sb_internal._now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS')),
+        (3, 'SPID', pg_backend_pid()::text),
+        (4, 'ServerName', coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
+        (5, 'LoginName', session_user::text),
+        (6, 'UserName', session_user::text),
+        (7, 'DatabaseName', current_database()::text),
+        (8, 'SchemaName', 'sb'),
+        (9, 'ObjectName', _event_body.queue_name),
+        (10, 'ObjectType', 'QUEUE')
+      ) as x (position, name, value)
+     order by x.position
+  loop
+    -- Control characters, which names may hold, have no form in XML.
+    body := body || format('<%1$s>%2$s</%1$s>', element.name,
+      replace(replace(replace(
+        regexp_replace(element.value, $re$[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]$re$, '?', 'g'),
+        '&', '&amp;'), '<', '&lt;'), '>', '&gt;'));
+  end loop;
+  return convert_to(body || '</EVENT_INSTANCE>', 'UTF8');
+end
+$$;
+comment on function sb_internal._event_body(text, text) is
+  'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
+revoke all on function sb_internal._event_body(text, text) from public;
+-- sqlgen:end functions/internal/_event_body.sql
 -- sqlgen:begin functions/internal/_first_send.sql sha256:9877b7298910a04963daee4d4503b4b80a7e70d174330e495e12c846263da553
 create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
   returns bigint
@@ -11552,6 +11639,211 @@ comment on function sb_internal._is_valid_body(integer, text, bytea, boolean) is
   'Checks a body against the validation of its message type, except for a user''s validator function, which runs with the rights of whoever sends.';
 revoke all on function sb_internal._is_valid_body(integer, text, bytea, boolean) from public;
 -- sqlgen:end functions/internal/_is_valid_body.sql
+-- sqlgen:begin functions/internal/_json_is_well_formed.sql sha256:3c972aca41d5f9b6db5ba26bae9e66af5ebbd5adcd13734e4004c146115825bc
+-- One exception block on every version: pg_input_is_valid (PostgreSQL 16) would spare neither the
+-- one for bytes that are not UTF-8 nor the one for nesting beyond the stack, and the block costs
+-- 0.4 µs.
+create or replace function sb_internal._json_is_well_formed(body bytea)
+  returns boolean
+  language plpgsql
+  immutable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- The cast is the check; is not null only makes it an expression that plpgsql evaluates without a
+  -- query.
+  return convert_from(
+    case
+      when substr(_json_is_well_formed.body, 1, 3) = e'\\xefbbbf'::bytea
+        then substr(_json_is_well_formed.body, 4)
+      else _json_is_well_formed.body
+    end,
+    'UTF8'
+  )::json is not null;
+exception
+  when character_not_in_repertoire or untranslatable_character or invalid_text_representation
+    or statement_too_complex then
+    return false;
+end
+$$;
+comment on function sb_internal._json_is_well_formed(bytea) is
+  'Whether a body is one JSON value in UTF-8, with or without a byte order mark, as type json accepts it: \u0000, lone surrogates and numbers of any size are syntax, though jsonb cannot hold them (_json_value). Nesting beyond max_stack_depth is not well formed. Raises nothing.';
+revoke all on function sb_internal._json_is_well_formed(bytea) from public;
+-- sqlgen:end functions/internal/_json_is_well_formed.sql
+-- sqlgen:begin functions/internal/_json_schema_check.sql sha256:c5a05ce32f7ed267aa7c44444a1b7c7268f0e9cefa320be64960f3cbc87ce18d
+-- Each keyword of each subschema is one row; the walk goes down one level past the limit to see
+-- that there is more.
+create or replace function sb_internal._json_schema_check(schema jsonb)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- _json_matches recurses once a level.
+  _max_depth constant integer := 64;
+  _types constant jsonb :=
+    '["null", "boolean", "object", "array", "number", "integer", "string"]'::jsonb;
+  _at record;
+  _kind text;
+  _wrong text;
+begin
+  for _at in
+    with recursive node(path, depth, schema) as (
+      select
+        '#',
+        1,
+        _json_schema_check.schema
+      union all
+      select
+        n.path || '/' || c.step,
+        n.depth + 1,
+        c.schema
+      from node as n
+      cross join lateral (
+        select k.keyword as step, n.schema -> k.keyword as schema
+        from unnest(array['additionalProperties', 'items', 'not']) as k(keyword)
+        where n.schema ? k.keyword
+        union all
+        select k.keyword || '/' || (e.position - 1), e.value
+        from unnest(array['anyOf', 'allOf', 'oneOf']) as k(keyword)
+        cross join lateral jsonb_array_elements(
+          case jsonb_typeof(n.schema -> k.keyword) when 'array' then n.schema -> k.keyword end
+        ) with ordinality as e(value, position)
+        union all
+        select 'properties/' || replace(replace(p.key, '~', '~0'), '/', '~1'), p.value
+        from jsonb_each(
+          case jsonb_typeof(n.schema -> 'properties')
+            when 'object' then n.schema -> 'properties'
+          end
+        ) as p(key, value)
+      ) as c
+      where jsonb_typeof(n.schema) = 'object' and n.depth <= _max_depth
+    )
+    select
+      n.path,
+      n.depth,
+      jsonb_typeof(n.schema) as schema_kind,
+      k.keyword,
+      k.value
+    from node as n
+    left join lateral jsonb_each(
+      case jsonb_typeof(n.schema) when 'object' then n.schema end
+    ) as k(keyword, value) on true
+  loop
+    _wrong := null;
+    _kind := jsonb_typeof(_at.value);
+    if _at.depth > _max_depth then
+      perform sb_internal._raise('22023', array[format(
+        'schema is nested deeper than %s levels', _max_depth
+      )]);
+    elsif _at.schema_kind is null or _at.schema_kind not in ('object', 'boolean') then
+      perform sb_internal._raise('22023', array[format(
+        'schema at %s must be an object or a boolean', _at.path
+      )]);
+    elsif _at.keyword is null then
+      continue;
+    end if;
+
+    case _at.keyword
+      when 'additionalProperties', 'items', 'not', 'enum', 'const' then
+        -- The first three hold subschemas, which are rows of their own; const takes any value.
+        if _at.keyword = 'enum' and _kind <> 'array' then
+          _wrong := 'an array';
+        end if;
+      when 'type' then
+        -- <@ finds a single name in an array too.
+        if _kind not in ('string', 'array') or _at.value = '[]' or not _at.value <@ _types then
+          _wrong := 'a type name or a list of them';
+        end if;
+      when 'required' then
+        if _kind <> 'array'
+          or jsonb_path_exists(_at.value, 'strict $[*] ? (@.type() != "string")') then
+          _wrong := 'an array of strings';
+        end if;
+      when 'properties' then
+        if _kind <> 'object' then
+          _wrong := 'an object';
+        end if;
+      when 'anyOf', 'allOf', 'oneOf' then
+        if _kind <> 'array' or _at.value = '[]' then
+          _wrong := 'a list of schemas';
+        end if;
+      when 'minimum', 'maximum' then
+        if _kind <> 'number' then
+          _wrong := 'a number';
+        end if;
+      when 'minLength', 'maxLength', 'minItems', 'maxItems' then
+        _wrong := 'a whole number, not negative';
+        if _kind = 'number' then
+          if _at.value::numeric >= 0 and _at.value::numeric % 1 = 0 then
+            _wrong := null;
+          end if;
+        end if;
+      when 'pattern' then
+        begin
+          -- In JSON Schema \b is a word boundary, in PostgreSQL a backspace: refused, not silently
+          -- different.
+          _wrong := e'a regular expression without \\b and \\B';
+          if _kind = 'string' then
+            if (_at.value #>> '{}') !~ $re$^(?:[^\\]|\\[^bB])*\\[bB]$re$
+              and ('' ~ (_at.value #>> '{}') collate "C") is not null then
+              _wrong := null;
+            end if;
+          end if;
+        exception
+          when invalid_regular_expression then
+            _wrong := 'a regular expression of PostgreSQL';
+        end;
+      else
+        perform sb_internal._raise('22023', array[format(
+          'schema keyword %s/%s is not supported', _at.path, _at.keyword
+        )]);
+    end case;
+    if _wrong is not null then
+      perform sb_internal._raise('22023', array[format(
+        'schema keyword %s/%s must be %s', _at.path, _at.keyword, _wrong
+      )]);
+    end if;
+  end loop;
+end
+$$;
+comment on function sb_internal._json_schema_check(jsonb) is
+  'Refuses (22023, naming the place) a JSON schema that _json_matches would not apply in full: a keyword outside the subset, be it an annotation such as title, a keyword of the wrong type, a pattern that is no regular expression here, more than 64 levels.';
+revoke all on function sb_internal._json_schema_check(jsonb) from public;
+-- sqlgen:end functions/internal/_json_schema_check.sql
+-- sqlgen:begin functions/internal/_json_value.sql sha256:65dce2460145db68fcdfbc11671523c94687ffc93de34b5b45bdc2934ca555b9
+create or replace function sb_internal._json_value(body bytea)
+  returns jsonb
+  language plpgsql
+  immutable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return convert_from(
+    case
+      when substr(_json_value.body, 1, 3) = e'\\xefbbbf'::bytea then substr(_json_value.body, 4)
+      else _json_value.body
+    end,
+    'UTF8'
+  )::jsonb;
+exception
+  -- Beyond syntax: \u0000 and lone surrogates, numbers and values too large, nesting too deep.
+  when character_not_in_repertoire or untranslatable_character or invalid_text_representation
+    or numeric_value_out_of_range or program_limit_exceeded or statement_too_complex then
+    return null;
+end
+$$;
+comment on function sb_internal._json_value(bytea) is
+  'A JSON body as the jsonb that a validator gets; SQL NULL when it is not well formed or jsonb cannot hold it (\u0000, a lone surrogate, a number beyond numeric), which VALID_JSON counts as not valid. Raises nothing.';
+revoke all on function sb_internal._json_value(bytea) from public;
+-- sqlgen:end functions/internal/_json_value.sql
 -- sqlgen:begin functions/internal/_leave_group.sql sha256:a1893ed234cc842b6114f10de7c55aa06c3ccf2b836a4e9c4b0fb0b7efd866c4
 create or replace function sb_internal._leave_group(conversation_group_id uuid)
   returns void
@@ -11616,7 +11908,7 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:b61711cf94ec55d3ec05a1eae1d95ba0d94095b8abf025aa2dcce8116036086d
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:4dbfc17602707615599d99b40096b3cbdf4281e8f93da2832d4ced0ed1e85709
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
@@ -11674,7 +11966,7 @@ begin
             where c.conversation_handle = handle
               for update;
         end loop;
-        -- Keeps new ones from coming (_share_name; above read committed the row). Late, since it stops work
+        -- Keeps new ones from coming (_share_names; above read committed the row). Late, since it stops work
         -- that has nothing to do with the conversations locked so far; the second pass takes those that came
         -- before it.
         if _lock_conversations.kind = 'service' then
@@ -12331,7 +12623,7 @@ comment on function sb_internal._put_broker_priority(integer, text, text, text, 
   'Creates or changes a broker priority; null leaves a criterion as it is, ANY for a new one. Errors: 42602, 42704, S8423, 22023, 42710 when another has the same criteria.';
 revoke all on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) from public;
 -- sqlgen:end functions/internal/_put_broker_priority.sql
--- sqlgen:begin functions/internal/_raise.sql sha256:7ffd1899fe31fa1469d12472d038282bd6c467eac8d129f961daf21585c729d7
+-- sqlgen:begin functions/internal/_raise.sql sha256:c6db99629bd968b26d3a18df36a3b01ec7545535c5d037b6c585396aed7fc067
 -- Code generated by sqlgen from sql/errors.csv. DO NOT EDIT.
 -- Every coded error is raised here, so that the registry alone decides what callers see.
 create or replace function sb_internal._raise(
@@ -12613,7 +12905,7 @@ begin
       _message := 'a group lock is given back (internal)';
     when '22023' then
       _message := '%s';
-      _hint := 'see the function''s comment: \df+ or obj_description';
+      _hint := e'see the function''s comment: \\df+ or obj_description';
     when '42501' then
       _message := 'role %s may not %s';
       _hint := 'ask the owner of the object or an admin of sb for the right';
@@ -13180,8 +13472,8 @@ comment on function sb_internal._set_state(name, uuid, jsonb) is
   'sb.set_state with the caller''s rights checked.';
 revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
 -- sqlgen:end functions/internal/_set_state.sql
--- sqlgen:begin functions/internal/_share_name.sql sha256:6fe9e835b311cbcf97cf97fa41ddfc1ca106b887f50ccf6974b3d232dbbe952d
-create or replace function sb_internal._share_name(kind text, name text)
+-- sqlgen:begin functions/internal/_share_names.sql sha256:1b728fb2c15fb4c34e07dd57b2d06e03a9bef0733c5fbd5dd200539cb6795298
+create or replace function sb_internal._share_names(service text, contract text)
   returns boolean
   language plpgsql
   volatile
@@ -13190,17 +13482,18 @@ create or replace function sb_internal._share_name(kind text, name text)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Rather than the row: key share locks of many transactions on one row make a multixact of each of them,
+  -- Rather than the rows: key share locks of many transactions on one row make a multixact of each of them,
   -- which cost a fifth of begin_dialog with its first send.
   return current_setting('transaction_isolation') <> 'read committed'
-    or pg_advisory_xact_lock_shared(case _share_name.kind when 'service' then 8423 else 8424 end,
-      hashtext(_share_name.name)) is null;
+    or pg_advisory_xact_lock_shared(8423, hashtext(_share_names.service)) is null
+    or pg_advisory_xact_lock_shared(8424, hashtext(_share_names.contract)) is null
+      and _share_names.contract is not null;
 end
 $$;
-comment on function sb_internal._share_name(text, text) is
-  'Keeps a service or contract (kind) from being dropped to the end of the transaction, see _lock_conversations; look it up afterwards. Returns true where that is not enough, having locked nothing: above read committed the look may be older than the lock, and the caller locks the row for key share, which fails (40001) when it is gone.';
-revoke all on function sb_internal._share_name(text, text) from public;
--- sqlgen:end functions/internal/_share_name.sql
+comment on function sb_internal._share_names(text, text) is
+  'Keeps a service and a contract (null: none) from being dropped to the end of the transaction, see _lock_conversations; look them up afterwards. Returns true where that is not enough, having locked nothing: above read committed the look may be older than the lock, and the caller locks the rows for key share, which fails (40001) when they are gone.';
+revoke all on function sb_internal._share_names(text, text) from public;
+-- sqlgen:end functions/internal/_share_names.sql
 -- sqlgen:begin functions/internal/_stamp.sql sha256:be97657c1a12826d4e964a028b804ad474c0229bb690ee2376f2731c6f34261f
 -- Rollbacks are only counted where, and as long as, they can be somebody's fault. A crash rolls back whoever is
 -- receiving at that moment, and leaves sequences up to 32 ahead, so that the ring of a queue is turned; so does a standby
@@ -13256,6 +13549,192 @@ comment on function sb_internal._sync_all_privileges() is
   'Turns what the catalog says of each role it names into privileges: for new functions and views, and after a restore without them. The caller holds the catalog lock.';
 revoke all on function sb_internal._sync_all_privileges() from public;
 -- sqlgen:end functions/internal/_sync_all_privileges.sql
+-- sqlgen:begin functions/internal/_xml_decode.sql sha256:9f5f785809143a9502925d3ca633e3e7a1212d7dfbf0a40280bc3ff73f2638d3
+-- The byte order mark and the XML declaration are cut off: what they say is spent once the bytes
+-- are characters, and only without a declaration can the rest stand inside an element
+-- (_xml_is_well_formed). A declaration is ASCII in every encoding that PostgreSQL converts; the
+-- escape format shows it without an error whatever bytes follow. One that is no declaration, or
+-- longer than 256 bytes, stays in place, where the XML parser refuses it.
+create or replace function sb_internal._xml_decode(
+  body bytea,
+  is_text boolean default false
+)
+  returns text
+  language plpgsql
+  immutable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  _has_mark boolean := substr(_xml_decode.body, 1, 3) = e'\\xefbbbf'::bytea;
+  _rest bytea := case when _has_mark then substr(_xml_decode.body, 4) else _xml_decode.body end;
+  _encoding text := 'UTF8';
+  _length integer;
+  _declaration text;
+begin
+  if substr(_rest, 1, 5) = '<?xml'::bytea then
+    _length := position('?>'::bytea in substr(_rest, 1, 256)) + 1;
+    _declaration := encode(substr(_rest, 1, _length), 'escape');
+    -- A match without groups is several times as fast as one with.
+    if _declaration ~ $re$(?x)^<\?xml
+        [ \t\r\n]+ version [ \t\r\n]*=[ \t\r\n]* (?:"1\.[0-9]+"|'1\.[0-9]+')
+        (?:[ \t\r\n]+ encoding [ \t\r\n]*=[ \t\r\n]*
+          (?:"[A-Za-z][A-Za-z0-9._-]*"|'[A-Za-z][A-Za-z0-9._-]*'))?
+        (?:[ \t\r\n]+ standalone [ \t\r\n]*=[ \t\r\n]* (?:"(?:yes|no)"|'(?:yes|no)'))?
+        [ \t\r\n]*\?>\Z$re$ then
+      _rest := substr(_rest, _length + 1);
+      if not _xml_decode.is_text then
+        _encoding := upper(coalesce(
+          substring(_declaration from $re$encoding[ \t\r\n]*=[ \t\r\n]*["']([^"']+)$re$), _encoding
+        ));
+      end if;
+    end if;
+  end if;
+  if _encoding = 'US-ASCII' then
+    _encoding := 'UTF8';
+  elsif _has_mark and _encoding not in ('UTF8', 'UTF-8') then
+    -- Parsers differ on which of the two to believe: what is valid for one would be garbage for
+    -- another.
+    return null;
+  end if;
+  return convert_from(_rest, _encoding);
+exception
+  -- Not of that encoding, no such character here, no such encoding, no conversion from it.
+  when character_not_in_repertoire or untranslatable_character
+    or invalid_parameter_value or undefined_function then
+    return null;
+end
+$$;
+comment on function sb_internal._xml_decode(bytea, boolean) is
+  'The characters of an XML body without byte order mark and XML declaration: UTF-8, or the declared encoding unless is_text says that the bytes are a text in UTF-8 whatever they declare. NULL when the bytes are not of that encoding, hold a NUL, or PostgreSQL cannot convert it (UTF-16).';
+revoke all on function sb_internal._xml_decode(bytea, boolean) from public;
+-- sqlgen:end functions/internal/_xml_decode.sql
+-- sqlgen:begin functions/body/body_xml.sql sha256:6496290f4029f7b5d094edcda02365ce880434987135fa009f940cefd15848d2
+-- Decodes as sb_internal._xml_decode does, which callers may not use, but lets the errors out. And
+-- it is kinder to a text that declares UTF-16, as programs write that build it from UTF-16 strings:
+-- a body whose declaration can be read in single bytes is not UTF-16, so it is read as UTF-8.
+create or replace function sb.body_xml(message_body bytea)
+  returns xml
+  language plpgsql
+  immutable
+  parallel safe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  _rest bytea := case
+    when substr(body_xml.message_body, 1, 3) = e'\\xefbbbf'::bytea
+      then substr(body_xml.message_body, 4)
+    else body_xml.message_body
+  end;
+  _encoding text := 'UTF8';
+  _length integer;
+  _declaration text;
+begin
+  if substr(_rest, 1, 5) = '<?xml'::bytea then
+    _length := position('?>'::bytea in substr(_rest, 1, 256)) + 1;
+    _declaration := encode(substr(_rest, 1, _length), 'escape');
+    -- A match without groups is several times as fast as one with.
+    if _declaration ~ $re$(?x)^<\?xml
+        [ \t\r\n]+ version [ \t\r\n]*=[ \t\r\n]* (?:"1\.[0-9]+"|'1\.[0-9]+')
+        (?:[ \t\r\n]+ encoding [ \t\r\n]*=[ \t\r\n]*
+          (?:"[A-Za-z][A-Za-z0-9._-]*"|'[A-Za-z][A-Za-z0-9._-]*'))?
+        (?:[ \t\r\n]+ standalone [ \t\r\n]*=[ \t\r\n]* (?:"(?:yes|no)"|'(?:yes|no)'))?
+        [ \t\r\n]*\?>\Z$re$ then
+      _rest := substr(_rest, _length + 1);
+      _encoding := upper(coalesce(
+        substring(_declaration from $re$encoding[ \t\r\n]*=[ \t\r\n]*["']([^"']+)$re$), _encoding
+      ));
+      if _encoding in ('US-ASCII', 'UTF-16') then
+        _encoding := 'UTF8';
+      end if;
+    end if;
+  end if;
+  return xmlparse(content convert_from(_rest, _encoding));
+end
+$$;
+comment on function sb.body_xml(bytea) is
+  'The body as xml, a document or a fragment, without its XML declaration: it is read as UTF-8 or in the encoding that it declares (a body sent as text that declares another encoding than its own: sb.body_text). 2200N when it is not well formed, 22021 when it is not of its encoding, 22023 when PostgreSQL does not know that. A DOCTYPE is accepted as type xml does: nothing external is read, and libxml stops entities that multiply.';
+revoke all on function sb.body_xml(bytea) from public;
+-- sqlgen:end functions/body/body_xml.sql
+-- sqlgen:begin functions/body/error_code.sql sha256:f18472905572de6a77b8c88339cdd179da5e1536665340d0f31ae4ed6024c322
+-- Parsed inside an element of our own, so that a DOCTYPE, and with it every entity, is a syntax
+-- error.
+create or replace function sb.error_code(message_body bytea)
+  returns integer
+  language plpgsql
+  immutable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  _rest bytea := case
+    when substr(error_code.message_body, 1, 3) = e'\\xefbbbf'::bytea
+      then substr(error_code.message_body, 4)
+    else error_code.message_body
+  end;
+begin
+  if substr(_rest, 1, 5) = '<?xml'::bytea then
+    _rest := substr(_rest, position('?>'::bytea in _rest) + 2);
+  end if;
+  return (
+    select e.code
+    from xmltable(
+      '/x/*[1][local-name() = "Error"]'
+      passing xmlparse(document concat('<x>', convert_from(_rest, 'UTF8'), '</x>'))
+      columns code integer path '*[local-name() = "Code"][1]'
+    ) as e
+  );
+exception
+  when character_not_in_repertoire or untranslatable_character
+    or invalid_xml_document or invalid_text_representation or numeric_value_out_of_range then
+    return null;
+end
+$$;
+comment on function sb.error_code(bytea) is
+  'The error code in the body of an Error message, whatever its namespace; negative when the broker itself raised it. NULL when the body is not that of an Error message.';
+revoke all on function sb.error_code(bytea) from public;
+-- sqlgen:end functions/body/error_code.sql
+-- sqlgen:begin functions/body/error_description.sql sha256:1d39568c45dfb25c9d48d21a78f559da92db6e354c70eb3f47d1a056ad4c8d29
+-- Parsed inside an element of our own, so that a DOCTYPE, and with it every entity, is a syntax
+-- error.
+create or replace function sb.error_description(message_body bytea)
+  returns text
+  language plpgsql
+  immutable
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  _rest bytea := case
+    when substr(error_description.message_body, 1, 3) = e'\\xefbbbf'::bytea
+      then substr(error_description.message_body, 4)
+    else error_description.message_body
+  end;
+begin
+  if substr(_rest, 1, 5) = '<?xml'::bytea then
+    _rest := substr(_rest, position('?>'::bytea in _rest) + 2);
+  end if;
+  return (
+    select e.description
+    from xmltable(
+      '/x/*[1][local-name() = "Error"]'
+      passing xmlparse(document concat('<x>', convert_from(_rest, 'UTF8'), '</x>'))
+      columns description text path '*[local-name() = "Description" or local-name() = "Message"][1]'
+    ) as e
+  );
+exception
+  when character_not_in_repertoire or untranslatable_character or invalid_xml_document then
+    return null;
+end
+$$;
+comment on function sb.error_description(bytea) is
+  'The description in the body of an Error message, from its Description or Message element, whatever their namespace. NULL when the body is not that of an Error message.';
+revoke all on function sb.error_description(bytea) from public;
+-- sqlgen:end functions/body/error_description.sql
 -- sqlgen:begin functions/state/create_state_table.sql sha256:d5279516b2eb3694f220f4e6fd35add44acae10e48fe94b29763621ca1cff8ee
 create or replace function sb.create_state_table(
   table_name text,

@@ -125,8 +125,7 @@ create table sb_internal.endpoint (
   state text not null default 'CO'::text,
   far_service text collate "C" not null,
   far_broker_instance text collate "C",
-  constraint endpoint_pkey PRIMARY KEY (conversation_handle),
-  constraint endpoint_state_check CHECK ((state = ANY (ARRAY['CO'::text, 'DI'::text, 'DO'::text, 'ER'::text])))
+  constraint endpoint_pkey PRIMARY KEY (conversation_handle)
 ) with (fillfactor=90, autovacuum_vacuum_scale_factor=0.02, autovacuum_analyze_scale_factor=0.05);
 CREATE INDEX endpoint_conversation_group_id_idx ON sb_internal.endpoint USING btree (conversation_group_id);
 comment on column sb_internal.endpoint.conversation_group_id is

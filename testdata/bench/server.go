@@ -139,6 +139,8 @@ func (s *server) makeTemplate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Only psql knows this one; here an error ends everything anyway.
+	broker = bytes.Replace(broker, []byte("\n\\set ON_ERROR_STOP on\n"), []byte("\n"), 1)
 	setUp, err := scripts.ReadFile("sql/setup.sql")
 	if err != nil {
 		return err
@@ -184,37 +186,50 @@ func (s *server) close() error {
 // cpu is the processor time that the server's processes have used, those that have ended included; NaN where there
 // is no /proc. The background processes are part of the price.
 func (s *server) cpu() float64 {
-	children := func(pid string, from int) (ticks float64, ok bool) { // two fields of stat, counted as in proc(5)
-		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-		if err != nil {
-			return 0, false
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		for _, field := range fields[from-3 : from-1] {
-			n, err := strconv.ParseFloat(field, 64)
-			if err != nil {
-				return 0, false
-			}
-			ticks += n
-		}
-		return ticks, true
-	}
 	postmaster := strconv.Itoa(s.postmaster)
 	for {
-		ended, ok := children(postmaster, 16)
+		ended, ok := statFields(postmaster, 16)
 		if !ok {
 			return math.NaN()
 		}
 		total := ended
 		for _, pid := range childrenOf(postmaster) {
-			ticks, _ := children(pid, 14) // 0 if it has just ended: then we look again
+			ticks, _ := statFields(pid, 14) // 0 if it has just ended: then we look again
 			total += ticks
 		}
-		if again, _ := children(postmaster, 16); again == ended {
-			const ticksPerSecond = 100 // of every Linux that Go runs on
+		if again, _ := statFields(postmaster, 16); again == ended {
 			return total / ticksPerSecond
 		}
 	}
+}
+
+// processTime is the processor time that a process has used itself, in seconds.
+func processTime(pid string) float64 {
+	ticks, ok := statFields(pid, 14)
+	if !ok {
+		return math.NaN()
+	}
+	return ticks / ticksPerSecond
+}
+
+// ticksPerSecond of every Linux that Go runs on.
+const ticksPerSecond = 100
+
+// statFields adds up two fields of /proc/PID/stat, counted as in proc(5).
+func statFields(pid string, from int) (ticks float64, ok bool) {
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for _, field := range fields[from-3 : from-1] {
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return 0, false
+		}
+		ticks += n
+	}
+	return ticks, true
 }
 
 func childrenOf(pid string) []string {
@@ -259,6 +274,8 @@ type bench struct {
 	pool  *pgxpool.Pool
 	dir   string // for scripts and whatever else; removed at the end
 	onEnd []func()
+	// processed is how many transactions the last script has done.
+	processed float64
 }
 
 // finally has something done when the workload has ended, last first.

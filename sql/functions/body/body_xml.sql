@@ -11,7 +11,7 @@ create or replace function sb.body_xml(message_body bytea)
 as $$
 declare
   _rest bytea := case
-    when substr(body_xml.message_body, 1, 3) = '\xefbbbf'::bytea
+    when substr(body_xml.message_body, 1, 3) = e'\\xefbbbf'::bytea
       then substr(body_xml.message_body, 4)
     else body_xml.message_body
   end;
@@ -31,7 +31,7 @@ begin
         [ \t\r\n]*\?>\Z$re$ then
       _rest := substr(_rest, _length + 1);
       _encoding := upper(coalesce(
-        substring(_declaration from 'encoding[ \t\r\n]*=[ \t\r\n]*["'']([^"'']+)'), _encoding
+        substring(_declaration from $re$encoding[ \t\r\n]*=[ \t\r\n]*["']([^"']+)$re$), _encoding
       ));
       if _encoding in ('US-ASCII', 'UTF-16') then
         _encoding := 'UTF8';

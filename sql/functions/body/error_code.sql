@@ -10,7 +10,7 @@ create or replace function sb.error_code(message_body bytea)
 as $$
 declare
   _rest bytea := case
-    when substr(error_code.message_body, 1, 3) = '\xefbbbf'::bytea
+    when substr(error_code.message_body, 1, 3) = e'\\xefbbbf'::bytea
       then substr(error_code.message_body, 4)
     else error_code.message_body
   end;

@@ -48,9 +48,7 @@ begin
   end if;
 
   -- Against service and contract being dropped: who looks later sees what the drop has left.
-  if sb_internal._share_name('service', _begin_dialog.from_service)
-    or sb_internal._share_name('contract', _begin_dialog.on_contract)
-  then
+  if sb_internal._share_names(_begin_dialog.from_service, _begin_dialog.on_contract) then
     perform 1
        from sb_internal.service as s
        join sb_internal.contract as k on k.name = _begin_dialog.on_contract

@@ -19,10 +19,10 @@ create or replace function sb_internal._create_endpoint(
 as $$
 begin
   -- A group of its own takes the handle's value: one uuid less to make, one page less to touch.
-  if _create_endpoint.conversation_group_id is null then
+  with own_group as (
     insert into sb.conversation_group (conversation_group_id, service_id)
-    values (_create_endpoint.conversation_handle, _create_endpoint.service_id);
-  end if;
+    select _create_endpoint.conversation_handle, _create_endpoint.service_id
+     where _create_endpoint.conversation_group_id is null)
   insert into sb_internal.endpoint (conversation_handle, peer_handle, conversation_group_id, lifetime,
     service_id, service_contract_id, priority, is_initiator, far_service, far_broker_instance)
   values (_create_endpoint.conversation_handle, _create_endpoint.peer_handle,
@@ -45,6 +45,6 @@ end
 $$;
 comment on function sb_internal._create_endpoint(
   uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) is
-  'Inserts one side of a dialog: the endpoint, with a lifetime its due row, and its group unless conversation_group_id names one that the caller has locked. Its counter comes with its first SEND. Rights and arguments are checked by the caller, who also holds the lock of _share_name on the service. Returns the handle.';
+  'Inserts one side of a dialog: the endpoint, with a lifetime its due row, and its group unless conversation_group_id names one that the caller has locked. Its counter comes with its first SEND. Rights and arguments are checked by the caller, who also holds the lock of _share_names on the service. Returns the handle.';
 revoke all on function sb_internal._create_endpoint(
   uuid, uuid, uuid, integer, integer, boolean, text, text, timestamptz, smallint) from public;

@@ -20,7 +20,7 @@ begin
     return;
   end if;
   -- A service being dropped is then simply missing.
-  if sb_internal._share_name('service', e.far_service) then
+  if sb_internal._share_names(e.far_service, null) then
     perform 1
        from sb_internal.service as s
       where s.name = e.far_service

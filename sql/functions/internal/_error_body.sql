@@ -24,7 +24,7 @@ begin
           replace(
             replace(replace(_error_body.description, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'
           ),
-          '[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]',
+          $re$[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]$re$,
           '&#xFFFD;',
           'g'
         ),

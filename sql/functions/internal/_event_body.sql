@@ -29,7 +29,7 @@ begin
     -- Control characters, which names may hold, have no form in XML.
     body := body || format('<%1$s>%2$s</%1$s>', element.name,
       replace(replace(replace(
-        regexp_replace(element.value, '[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]', '?', 'g'),
+        regexp_replace(element.value, $re$[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]$re$, '?', 'g'),
         '&', '&amp;'), '<', '&lt;'), '>', '&gt;'));
   end loop;
   return convert_to(body || '</EVENT_INSTANCE>', 'UTF8');

@@ -14,7 +14,7 @@ begin
   -- query.
   return convert_from(
     case
-      when substr(_json_is_well_formed.body, 1, 3) = '\xefbbbf'::bytea
+      when substr(_json_is_well_formed.body, 1, 3) = e'\\xefbbbf'::bytea
         then substr(_json_is_well_formed.body, 4)
       else _json_is_well_formed.body
     end,

@@ -113,9 +113,9 @@ begin
         begin
           -- In JSON Schema \b is a word boundary, in PostgreSQL a backspace: refused, not silently
           -- different.
-          _wrong := 'a regular expression without \b and \B';
+          _wrong := e'a regular expression without \\b and \\B';
           if _kind = 'string' then
-            if (_at.value #>> '{}') !~ '^(?:[^\\]|\\[^bB])*\\[bB]'
+            if (_at.value #>> '{}') !~ $re$^(?:[^\\]|\\[^bB])*\\[bB]$re$
               and ('' ~ (_at.value #>> '{}') collate "C") is not null then
               _wrong := null;
             end if;

@@ -9,7 +9,7 @@ as $$
 begin
   return convert_from(
     case
-      when substr(_json_value.body, 1, 3) = '\xefbbbf'::bytea then substr(_json_value.body, 4)
+      when substr(_json_value.body, 1, 3) = e'\\xefbbbf'::bytea then substr(_json_value.body, 4)
       else _json_value.body
     end,
     'UTF8'

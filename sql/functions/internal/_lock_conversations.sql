@@ -55,7 +55,7 @@ begin
             where c.conversation_handle = handle
               for update;
         end loop;
-        -- Keeps new ones from coming (_share_name; above read committed the row). Late, since it stops work
+        -- Keeps new ones from coming (_share_names; above read committed the row). Late, since it stops work
         -- that has nothing to do with the conversations locked so far; the second pass takes those that came
         -- before it.
         if _lock_conversations.kind = 'service' then

@@ -279,7 +279,7 @@ begin
       _message := 'a group lock is given back (internal)';
     when '22023' then
       _message := '%s';
-      _hint := 'see the function''s comment: \df+ or obj_description';
+      _hint := e'see the function''s comment: \\df+ or obj_description';
     when '42501' then
       _message := 'role %s may not %s';
       _hint := 'ask the owner of the object or an admin of sb for the right';

@@ -15,7 +15,7 @@ create or replace function sb_internal._xml_decode(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  _has_mark boolean := substr(_xml_decode.body, 1, 3) = '\xefbbbf'::bytea;
+  _has_mark boolean := substr(_xml_decode.body, 1, 3) = e'\\xefbbbf'::bytea;
   _rest bytea := case when _has_mark then substr(_xml_decode.body, 4) else _xml_decode.body end;
   _encoding text := 'UTF8';
   _length integer;
@@ -34,7 +34,7 @@ begin
       _rest := substr(_rest, _length + 1);
       if not _xml_decode.is_text then
         _encoding := upper(coalesce(
-          substring(_declaration from 'encoding[ \t\r\n]*=[ \t\r\n]*["'']([^"'']+)'), _encoding
+          substring(_declaration from $re$encoding[ \t\r\n]*=[ \t\r\n]*["']([^"']+)$re$), _encoding
         ));
       end if;
     end if;

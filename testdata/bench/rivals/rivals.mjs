@@ -140,13 +140,7 @@ const commands = {
       await start();
       await boss.work(
         "bench",
-        {
-          batchSize: o.batch,
-          localConcurrency: o.clients,
-          pollingIntervalSeconds: 0.5,
-          burstWhenBatchFull: true,
-          burstWhenReadyExceeds: 1,
-        },
+        { batchSize: o.batch, localConcurrency: o.clients, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true },
         async (jobs) => void (counter.n += jobs.length),
       );
       while (counter.n === 0) await sleep(1);
