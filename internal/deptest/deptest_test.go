@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -83,6 +84,11 @@ func TestDirection(t *testing.T) {
 		name := entry.Name()
 		if entry.IsDir() && file != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
 			return fs.SkipDir
+		}
+		if entry.IsDir() && file != root {
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil {
+				return fs.SkipDir // another module
+			}
 		}
 		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			return nil // tests may use what go.mod has

@@ -149,7 +149,8 @@ func (s *settings) measure(ctx context.Context, major, sync string, chosen []*wo
 		if err != nil {
 			// The others are worth having.
 			fmt.Printf("  failed: %v\n", err)
-			r.failures = append(r.failures, fmt.Sprintf("%s: %v", w.id, err))
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			r.failures = append(r.failures, fmt.Sprintf("%s failed: %s", w.id, first))
 		}
 		if len(rounds) > 0 {
 			r.results = append(r.results, result{w, rounds})

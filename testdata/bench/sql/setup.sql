@@ -89,8 +89,10 @@ end $$;
 
 -- Brings the queue of WorkService, or the plain table, to so many rows.
 create procedure bench.top_up(quantity integer, turn integer default 1) language plpgsql as $$
+declare
+  missing constant integer := quantity - (select count(*) from sb_internal.message);
 begin
-  call bench.fill('WorkService', quantity - (select count(*)::integer from sb_internal.message), turn);
+  call bench.fill('WorkService', missing, turn);
 end $$;
 create procedure bench.top_up_plain(quantity integer) language plpgsql as $$
 begin
