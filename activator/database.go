@@ -24,6 +24,9 @@ import (
 // used in the time given, or the configuration does not fit it.
 var ErrCannotStart = errors.New("activator: cannot start")
 
+// oldestSchema is the version of sb that brought the newest of the functions called here.
+const oldestSchema = 3
+
 // poolConfig returns how to connect to the database, for everything but LISTEN.
 func (c Config) poolConfig() (*pgxpool.Config, error) {
 	pool, err := pgxpool.ParseConfig(c.DatabaseURL)
@@ -146,6 +149,14 @@ where r.rolname = current_user`).Scan(&a.isSuperuser, &installed)
 	}
 	if !installed {
 		return errors.New("sb is not installed in this database; run sbactivator migrate up")
+	}
+	var version int
+	err = conn.QueryRow(ctx, `select coalesce(b.schema_version, 0) from sb.broker as b`).Scan(&version)
+	switch {
+	case err == nil && version < oldestSchema:
+		return fmt.Errorf("sb has version %d in this database, the activator needs %d; run sbactivator migrate up", version, oldestSchema)
+	case err != nil && !hasCode(err, "42501"): // who has no rights is told so by the plan
+		return err
 	}
 	// A server that can look for the client while it runs a statement gives free what a killed activator
 	// has locked, however long the statement takes. Not every platform can, and then it refuses.

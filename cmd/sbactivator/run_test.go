@@ -226,6 +226,8 @@ func TestRunCannotStart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	stranger := db.CreateRole(t, "stranger")
+	old := pgtest.New(t)
+	old.Session(t, "owner").Exec("delete from sb_internal.meta where version > 2")
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := dir + "/" + name
@@ -246,6 +248,7 @@ func TestRunCannotStart(t *testing.T) {
 		},
 		"no rights": {[]string{"--config", silent, "--database-url", db.URLAs(stranger)}, "permission denied"},
 		"no sb":     {[]string{"--config", silent, "--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
+		"old sb":    {[]string{"--config", silent, "--database-url", old.URL()}, "run sbactivator migrate up"},
 		"unknown key": {
 			[]string{"--config", file("b.yaml", "handlers: [{ queu: q }]"), "--database-url", db.URL()},
 			`unknown key "handlers[0].queu", the nearest is "queue"`,

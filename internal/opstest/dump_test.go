@@ -64,7 +64,7 @@ func (c *cluster) client(name string) func(url string, args ...string) string {
 func TestDumpAndRestore(t *testing.T) {
 	t.Parallel()
 	source := withBroker(t, nil)
-	exec(t, source.connect("app", ""), "grant create on schema public to "+owner)
+	exec(t, source.connect("app", ""), "alter schema public owner to "+owner) // before PostgreSQL 15 it is a stranger's
 	app := source.connect("app", owner)
 	pgtest.RunScript(t, app, fixture(t, "data.sql"))
 	want(t, app, "on the brink", "select consecutive_rollbacks from sb.queue_statistics where queue_name = 'RightQueue'", "4")
