@@ -267,7 +267,7 @@ create trigger sabotage before %s execute function public.sabotage();`, result, 
 				if o.failed == nil {
 					continue
 				}
-				short := b.shrink(o, time.Now().Add(shrinkTime))
+				short := b.shrink(o, time.Now().Add(2*shrinkTime))
 				t.Logf("seed %d: %d steps, shrunk to %d: %v\n%s", seed, len(o.script.steps), len(short.script.steps), short.failed, short.script)
 				if !slices.Contains(broken.kinds, short.failed.kind) {
 					t.Errorf("found as %q", short.failed.kind)

@@ -666,7 +666,8 @@ func (r *run) expectWait(c *call) *failure {
 		wanted = append(wanted, by.name)
 	}
 	r.counts["waits"]++
-	for start := time.Now(); ; {
+	start, others := time.Now(), time.Now()
+	for {
 		select {
 		case a := <-back.answers:
 			back.answers <- a // for close
@@ -681,7 +682,10 @@ func (r *run) expectWait(c *call) *failure {
 			back.waitsFor(c.paused.by)
 			return nil
 		}
-		if time.Since(start) > patience {
+		if len(pids) == 0 {
+			others = time.Now()
+		}
+		if time.Since(start) > patience || time.Since(others) > 3*time.Second {
 			return r.fail("wait", "%s: %s: must wait for %s, waits for %q", c.s.name, c.step.text, strings.Join(wanted, ", "), r.sessionNames(pids))
 		}
 		time.Sleep(time.Millisecond)

@@ -559,6 +559,7 @@ func (w *world) leave(id string) {
 		}
 	}
 	delete(w.groups, id)
+	w.left = id
 }
 
 // move. Both groups are locked, in the order of their ids.
@@ -810,6 +811,10 @@ func (c *call) receive() string {
 				}
 				groups = []string{s.group}
 			} else if g, ok := w.groups[id]; !ok || queueOf[g.service] != queue {
+				if !nowait && id == w.left {
+					c.rows = []string{} // ended on the way: found empty, as the outline's loop needs it
+					return ""
+				}
 				return "S8436"
 			}
 			if nowait && len(c.rivals(c.s, groupLock(groups[0]), false)) > 0 {

@@ -90,6 +90,7 @@ type world struct {
 	inbox  map[string][]message // by receiving handle, in order of sequence number; may outlive the side
 	kept   map[string][]message // retained, by handle
 	queues map[string]queue
+	left   string // the group that the transaction has left empty last
 
 	// The ledger, to judge the model itself by: what was said and heard on each handle, and how it was ended.
 	spoke, heard map[string][]string
@@ -106,7 +107,7 @@ func newWorld() *world {
 
 func (w *world) clone() *world {
 	return &world{
-		maps.Clone(w.sides), maps.Clone(w.groups), maps.Clone(w.inbox), maps.Clone(w.kept), maps.Clone(w.queues),
+		maps.Clone(w.sides), maps.Clone(w.groups), maps.Clone(w.inbox), maps.Clone(w.kept), maps.Clone(w.queues), w.left,
 		maps.Clone(w.spoke), maps.Clone(w.heard), maps.Clone(w.ended),
 	}
 }
@@ -323,6 +324,7 @@ func (m *model) view(s *session) *world {
 func (m *model) commit(s *session) {
 	if !s.failed {
 		m.committed = m.view(s)
+		m.committed.left = ""
 	}
 	m.rollback(s)
 }

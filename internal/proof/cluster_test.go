@@ -45,7 +45,7 @@ func newCluster(t *testing.T) (*cluster, *stage) {
 	s := &stage{T: t, owner: "sb_owner", login: "sb_activator", url: c.url}
 	for _, sql := range []string{
 		"create role sb_owner login password 'secret'; create role sb_activator login password 'secret'",
-		"grant sb_owner to sb_activator; grant pg_signal_backend to sb_owner",
+		"grant sb_owner to sb_activator; grant pg_signal_backend, pg_read_all_stats to sb_owner",
 		"create database app owner sb_owner",
 	} {
 		if _, err := super.Exec(t.Context(), sql); err != nil {

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // clerk is an exec handler: it answers each message with what it says, and when its work on the batch began and ended. In
-// the directory DIR it leaves its process id.
+// the directory DIR it leaves its process id. The first of all whose LINGER names the same file takes 3 s.
 func clerk() {
 	if dir := os.Getenv("DIR"); dir != "" {
 		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o644); err != nil {
@@ -67,9 +67,12 @@ func clerk() {
 		if err := json.Unmarshal(line, &request); err != nil {
 			panic(err)
 		}
-		pause, err := time.ParseDuration(os.Getenv("PAUSE"))
-		if err != nil {
-			pause = time.Duration(rand.ExpFloat64() * float64(5*time.Millisecond))
+		pause := time.Duration(rand.ExpFloat64() * float64(5*time.Millisecond))
+		if once := os.Getenv("LINGER"); once != "" {
+			if f, err := os.OpenFile(once, os.O_CREATE|os.O_EXCL, 0o644); err == nil {
+				f.Close()
+				pause = 3 * time.Second
+			}
 		}
 		time.Sleep(pause)
 		actions := []any{} // not null
@@ -238,7 +241,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	db := pgtest.New(t)
 	s := &stage{T: t, pool: db.Pool(t), owner: db.Owner, login: db.CreateRole(t, "activator"), url: db.URLAs}
-	if _, err := db.Superuser(t).Exec(t.Context(), fmt.Sprintf("grant %s to %s; grant pg_signal_backend to %s", s.owner, s.login, s.owner)); err != nil {
+	if _, err := db.Superuser(t).Exec(t.Context(), fmt.Sprintf("grant %s to %s; grant pg_signal_backend, pg_read_all_stats to %s", s.owner, s.login, s.owner)); err != nil {
 		t.Fatal(err)
 	}
 	s.exec("select sb.grant_admin($1)", s.login)

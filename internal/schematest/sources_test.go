@@ -158,6 +158,7 @@ func TestChecks(t *testing.T) {
 	t.Parallel()
 	const function = `create function sb_internal._mutant() returns void language plpgsql `
 	mutants := map[string][]string{
+		"backslashes":  {function + `as $$ begin perform $re$\d$re$ ~ e'\\d' and 'x' ~ '\d'; end $$`},
 		"coded_errors": {function + `as $$ begin raise exception 'no code'; end $$`},
 		"comments": {
 			function + `as 'begin end'`,
@@ -168,6 +169,29 @@ func TestChecks(t *testing.T) {
 		"definer_search_path": {
 			function + `security definer as 'begin end'`,
 			function + `security definer set search_path = pg_temp, pg_catalog as 'begin end'`,
+		},
+		"dynamic_sql": {function + `as $$ begin execute 'drop table ' || current_user; end $$`},
+		"execute_privileges": {
+			`grant execute on function sb_internal._raise to pg_monitor`,
+			`grant execute on function sb.body_text to pg_monitor`,
+			`grant create on schema sb to pg_monitor`,
+			`select sb.create_queue('Q'), sb.grant_receive('Q', 'pg_monitor'); grant select on sb.broker to pg_monitor with grant option`,
+			`select sb.create_queue('Q'), sb.grant_receive('Q', 'pg_monitor'); grant insert on sb.broker to pg_monitor`,
+			`alter default privileges in schema sb_internal grant select on tables to pg_monitor`,
+		},
+		"foreign_objects": {
+			`create table public.mutant (x uuid references sb.conversation_group)`,
+			`create table public.mutant (x integer references sb_internal.queue on delete cascade)`,
+			`create table public.mutant () inherits (sb_internal.message)`,
+			`create trigger mutant before insert on sb_internal.message for each row execute function suppress_redundant_updates_trigger()`,
+			`create rule mutant as on delete to sb_internal.message do instead nothing`,
+			`alter table sb_internal.message enable row level security`,
+			`create policy mutant on sb_internal.message`,
+		},
+		"inner_callers": {
+			`create function public.mutant() returns integer[] language sql begin atomic select sb_internal._visible(current_user, 'queue'); end`,
+			`create function sb.mutant(who name) returns integer[] language sql begin atomic select sb_internal._visible(mutant.who, 'queue'); end`,
+			`create view sb.mutant as select sb_internal._visible(current_user, 'queue'), sb_internal._visible(session_user, 'queue') as x`,
 		},
 		"internal_privileges": {
 			`grant usage on schema sb_internal to public`,
@@ -199,6 +223,10 @@ func TestChecks(t *testing.T) {
 			`create table sb_internal.mutant ()`,
 			`alter table sb_internal.message replica identity default`,
 			`alter table sb_internal.queue replica identity nothing`,
+		},
+		"search_paths": {
+			function + `as 'begin end'`,
+			`alter function sb_internal._run_validator security definer`,
 		},
 		"strict_functions":           {function + `volatile strict as 'begin end'`},
 		"verbs_are_invoker":          {`alter function sb.receive security definer`, `create function sb.mutant() returns void language sql as 'select sb_internal._now()'`},

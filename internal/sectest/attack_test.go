@@ -119,7 +119,7 @@ func TestValidatorMisbehaves(t *testing.T) {
 		"commits":    {`commit; return true;`, "no"},
 		"rolls back": {`rollback; return true;`, "no"},
 		"unique":     {`raise unique_violation;`, "no"},
-		"recurses":   {`perform sb.send(current_setting('my.handle')::uuid, 'recurses', $1); return true;`, "S8429"}, // until the stack is too deep, which is a no
+		"recurses":   {`perform sb.send(current_setting('my.handle')::uuid, 'recurses', $1); return true;`, "S8429 or no"},
 		"ends":       {`perform sb.end_conversation(current_setting('my.handle')::uuid); return true;`, "S8426"},
 		"sleeps":     {`perform pg_sleep(3600); return true;`, "57014"},
 		"catches":    {`perform pg_sleep(3600); return true; exception when others then return true;`, "57014"},
@@ -150,6 +150,12 @@ func TestValidatorMisbehaves(t *testing.T) {
 		holder.Rollback()
 		alice.Exec("reset all; reset role")
 		want := test.code
+		if want == "S8429 or no" {
+			// At the bottom of the stack it is a no. So one above sends on a conversation that has failed, which is
+			// undone and a no to the next one, and so on: how it ends is a matter of how deep the stack is.
+			want = strings.Fields(want)[map[bool]int{true: 2, false: 0}[err == nil]]
+			test.code = want
+		}
 		if want == "no" {
 			want = ""
 		}

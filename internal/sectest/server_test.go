@@ -110,6 +110,34 @@ func TestRolesThatChange(t *testing.T) {
 	alice.Exec("select sb.send($1::uuid, 'Note')", handle)
 }
 
+// From PostgreSQL 16 on a member need not be allowed to SET ROLE; then he chooses nothing that runs as, or belongs to, that
+// role.
+func TestMembersThatMayNotSetRole(t *testing.T) {
+	t.Parallel()
+	db, owner, _ := newTalk(t)
+	role := db.CreateRole(t, "role")
+	owner.Exec("create procedure room.step() language sql as ''")
+	calls := []string{
+		"select sb.alter_queue('LeftQueue', activation_procedure => 'room.step', execute_as => '" + role + "')",
+		"select sb.alter_authorization('queue', 'LeftQueue', '" + role + "')",
+	}
+	refused := func() {
+		t.Helper()
+		for _, call := range calls {
+			owner.ExecError("42501", call)
+		}
+	}
+	refused()
+	if owner.Value("select current_setting('server_version_num')::integer >= 160000") == "t" {
+		superuser(t, db, fmt.Sprintf("grant %q to %q with inherit true, set false", role, db.Owner))
+		refused()
+	}
+	superuser(t, db, fmt.Sprintf("revoke %q from %q", role, db.Owner), fmt.Sprintf("grant %q to %q", role, db.Owner))
+	for _, call := range calls {
+		owner.Exec(call)
+	}
+}
+
 // Advisory locks belong to everybody who can connect. The worst that a stranger does with those of the broker is to keep
 // others waiting: DDL verbs, begin_dialog, start_waiting, readers of activators. Messages go on, and every wait ends with
 // the stranger's session or by lock_timeout.
