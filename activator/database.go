@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,9 @@ var ErrCannotStart = errors.New("activator: cannot start")
 // oldestSchema is the version of sb that brought the newest of the functions called here.
 const oldestSchema = 3
 
+// networkTimeout is how long the other side of a connection may leave unanswered what TCP expects it to answer.
+const networkTimeout = 5 * time.Second
+
 // poolConfig returns how to connect to the database, for everything but LISTEN.
 func (c Config) poolConfig() (*pgxpool.Config, error) {
 	pool, err := pgxpool.ParseConfig(c.DatabaseURL)
@@ -40,17 +44,19 @@ func (c Config) poolConfig() (*pgxpool.Config, error) {
 	if conn.ConnectTimeout == 0 {
 		conn.ConnectTimeout = 5 * time.Second
 	}
-	// A lost host is noticed within 10 s: by the server, which then frees what the session held, and by us.
+	// A lost host is noticed within 10 s, by the server, which then frees what the session held, and by us: nothing for
+	// networkTimeout, and as long again where something is said just before that to which there is no answer.
 	conn.DialFunc = (&net.Dialer{
 		Timeout:         conn.ConnectTimeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: networkTimeout - 2*time.Second, Interval: time.Second, Count: 2},
+		Control:         func(_, _ string, c syscall.RawConn) error { return limitSilence(c, networkTimeout) },
 	}).DialContext
 	for name, value := range map[string]string{
 		"application_name":        "sbactivator " + c.Name,
-		"tcp_keepalives_idle":     "4",
-		"tcp_keepalives_interval": "2",
-		"tcp_keepalives_count":    "3",
-		"tcp_user_timeout":        "10000",
+		"tcp_keepalives_idle":     "3",
+		"tcp_keepalives_interval": "1",
+		"tcp_keepalives_count":    "2",
+		"tcp_user_timeout":        milliseconds(networkTimeout),
 	} {
 		if _, set := conn.RuntimeParams[name]; !set {
 			conn.RuntimeParams[name] = value

@@ -14,6 +14,9 @@ import (
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
+// frozenTimeout is how long the server waits for our next statement before it gives us up, where we have nothing to wait for.
+const frozenTimeout = 10 * time.Second
+
 // sqlRunner runs a queue's activation procedure, or program. Its connections serve this queue and this role only,
 // so that nothing a procedure leaves behind in its session (settings, temporary objects) meets code of another role.
 type sqlRunner struct {
@@ -49,6 +52,10 @@ func (r *sqlRunner) open(ctx context.Context) (session, error) {
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { r.notice(n) }
 	if r.program != nil {
 		watchable(config)
+	} else {
+		// We leave no session waiting. One whose client is frozen would hold group and slot as long as that is.
+		config.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(frozenTimeout)
+		config.RuntimeParams["idle_session_timeout"] = milliseconds(r.a.cfg.IdleTimeout + frozenTimeout)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -69,6 +76,7 @@ func (r *sqlRunner) what() string {
 
 // reuse returns a connection that an earlier reader has left.
 func (r *sqlRunner) reuse() *sqlSession {
+	r.tidy(time.Now()) // the server may have ended those that are too old
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := len(r.idle) - 1

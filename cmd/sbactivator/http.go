@@ -122,7 +122,7 @@ func askingPool(url string) (*pgxpool.Pool, error) {
 	if conn.ValidateConnect == nil {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // as the activator does
 	}
-	conn.RuntimeParams["application_name"] = cmp.Or(conn.RuntimeParams["application_name"], "sbactivator http")
+	conn.RuntimeParams["application_name"] = cmp.Or(conn.RuntimeParams["application_name"], "sbactivator-http") // not as an activator's, which are counted
 	// What is given up here is not to go on there.
 	conn.RuntimeParams["statement_timeout"] = strconv.FormatInt(figuresTimeout.Milliseconds(), 10)
 	return pgxpool.NewWithConfig(context.Background(), config)

@@ -253,7 +253,6 @@ select substr(a.name, 13) as name, min(a.usename)::text as role, count(*) as ses
       from pg_stat_activity as o
      where o.datname = current_database()
        and o.application_name like 'sbactivator %'
-       and o.application_name <> 'sbactivator http' -- the one that answers for the metrics
   ) as a
  group by a.name
  order by a.name collate "C"`)

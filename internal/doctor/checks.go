@@ -17,8 +17,7 @@ const (
   (select a.pid, a.usesysid, a.usename
      from pg_stat_activity as a
     where a.datname = current_database()
-      and a.application_name like 'sbactivator %'
-      and a.application_name <> 'sbactivator http')`
+      and a.application_name like 'sbactivator %')`
 
 	// candidates is what an activation procedure may be.
 	candidates = `

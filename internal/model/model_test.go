@@ -247,7 +247,7 @@ create trigger sabotage before %s execute function public.sabotage();`, result, 
 			[]string{"view", "result"},
 			5,
 		},
-		"a receive ignores the lock of a group": {sabotageLocks, []string{"wait", "result"}, 6},
+		"a receive ignores the lock of a group": {sabotageLocks, []string{"wait", "result"}, 8},
 		"a timer outlives its conversation": {
 			drop("sb_internal.due", "delete on %s for each row when (not old.is_lifetime)", "null"),
 			[]string{"left over", "view", "result"},

@@ -28,7 +28,8 @@ func (c config) String() string {
 
 // step is one line of a script: who does what. It names conversations by what they were called when they began, so that
 // it keeps its meaning, or becomes an illegal move, when steps before it are left out. "c1.i" is the side of the
-// initiator, "c1.t" that of the target, "@c1.i" the group which that side is in, "g1" a group with an id of our own.
+// initiator, "c1.t" that of the target, "@c1.i" the group which that side is in, "g1" a group with an id of our own. A side also names the group that it may have
+// begun in, which has the same id.
 type step struct {
 	who, verb string
 	args      map[string]string
@@ -314,10 +315,13 @@ func (g *generator) service(w *world, name, otherwise string) string {
 	return otherwise
 }
 
-// group is the group of a side, or one of ours.
+// group is the group of a side, or one of ours, or the one that the side began in, which has its id.
 func (g *generator) group(side string) string {
-	if g.chance(12) {
+	switch n := g.IntN(100); {
+	case n < 12:
 		return fmt.Sprintf("g%d", 1+g.IntN(3))
+	case n < 20:
+		return side
 	}
 	return "@" + side
 }

@@ -183,9 +183,9 @@ func start(t *testing.T, url string, settings ...string) *process {
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		if text := p.log.String(); strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic") || t.Failed() {
+		if text := p.log.String(); strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic") || t.Failed() || testing.Verbose() {
 			const size = 8 << 10
-			t.Errorf("log of process %d:\n%s", p.cmd.Process.Pid, text[max(0, len(text)-size):])
+			t.Logf("log of process %d:\n%s", p.cmd.Process.Pid, text[max(0, len(text)-size):])
 		}
 	})
 	return p

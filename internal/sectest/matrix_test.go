@@ -114,7 +114,7 @@ var matrix = []struct{ function, needs, call string }{
 
 // reading has a query for each view that tells the rows apart by the shop they belong to, and what of it is seen by
 // the owner of Mine and MyShop, who may send to OtherShop, by who may receive from Mine and use Deal, by who may only send to MyShop, and by who
-// may only receive from Other. Whoever has no right reads nothing, an admin all.
+// only owns Other. Whoever has no right reads nothing, an admin all.
 var reading = []struct{ view, rows, all, owner, receiver, sender, other string }{
 	{"broker", "select count(*)", "1", "1", "1", "1", "1"},
 	{"options", "select count(*) > 3", "true", "true", "true", "true", "true"},
@@ -159,7 +159,8 @@ type twoShops struct {
 	fill  *strings.Replacer // handles and names for the calls of the matrix
 
 	// Roles: boss owns what is Mine; reader and group clerks may receive from Mine and use the contracts; member
-	// inherits from clerks, aloof is a member that does not; sender may send to MyShop, other receive from Other.
+	// inherits from clerks, aloof is a member that does not; sender may send to MyShop, other owns
+	// Other, and so may execute what owners may.
 	admin, deputy, boss, reader, clerks, member, aloof, sender, other, stranger string
 }
 
@@ -178,9 +179,9 @@ func newTwoShops(t *testing.T) *twoShops {
 alter role %[1]q noinherit;
 grant %[2]q to %[1]q, %[3]q;
 grant %[4]q to %[5]q;
-grant %[6]q to %[7]q;
+grant %[6]q, %[8]q to %[7]q;
 create schema room;
-grant all on schema room to public`, s.aloof, s.clerks, s.member, admins, s.deputy, s.boss, db.Owner))
+grant all on schema room to public`, s.aloof, s.clerks, s.member, admins, s.deputy, s.boss, db.Owner, s.other))
 	o := s.owner
 	o.Exec(`
 create function room.yes(jsonb) returns boolean language sql return true;
@@ -201,12 +202,12 @@ select sb.create_event_notification('Event', 'Mine', 'BROKER_QUEUE_DISABLED', 'M
 		kind, name, _ := strings.Cut(object, " ")
 		o.Exec("select sb.alter_authorization($1, $2, $3::name)", kind, name, s.boss)
 	}
+	o.Exec("select sb.alter_authorization('queue', 'Other', $1::name)", s.other)
 	o.Exec("select sb.grant_admin($1::name), sb.grant_admin($2::name)", s.admin, admins)
 	for _, role := range []string{s.reader, s.clerks} {
 		o.Exec("select sb.grant_receive('Mine', $1::name), sb.grant_references('Deal', $1::name), sb.grant_references('Check', $1::name)", role)
 	}
-	o.Exec("select sb.grant_send('MyShop', $1::name), sb.grant_send('MyShop', $2::name), sb.grant_receive('Other', $3::name), sb.grant_send('OtherShop', $4::name)",
-		s.sender, db.Owner, s.other, s.boss)
+	o.Exec("select sb.grant_send('MyShop', $1::name), sb.grant_send('MyShop', $2::name), sb.grant_send('OtherShop', $3::name)", s.sender, db.Owner, s.boss)
 
 	// A dialog under way, with an answer to be received, and one that has not said anything.
 	handle := o.Value("select sb.begin_dialog('MyShop', 'OtherShop', 'Deal')")
@@ -287,7 +288,7 @@ end $$`, name))
 		{what: "member that does not inherit", s: as(shops.aloof)},
 		{what: "the same after SET ROLE", s: setRole(as(shops.aloof), shops.clerks), has: upTo(begin), sees: "receiver"},
 		{what: "SEND", s: as(shops.sender), has: upTo(anyRight), sees: "sender"},
-		{what: "RECEIVE on another queue", s: as(shops.other), has: upTo(anyRight), sees: "other"},
+		{what: "owner of another queue", s: as(shops.other), has: upTo(anyRight), sees: "other"},
 		{what: "stranger", s: as(shops.stranger)},
 		{what: "stranger in a definer function of the reader", s: as(shops.stranger), wrap: via(shops.reader), has: upTo(begin), sees: "receiver"},
 		{what: "admin in a definer function of the stranger", s: as(shops.admin), wrap: via(shops.stranger)},

@@ -174,7 +174,7 @@ var workloadA2 = &workload{
 				line  string
 				each  int
 				stock int
-			}{{single, 1, quantity(20000)}, {batches, 100, max(100000, quantity(150000))}} {
+			}{{single, 1, quantity(20000) + 10000}, {batches, 100, quantity(150000) + 100000}} {
 				v, err := b.handled(ctx, m.each, m.stock)
 				if err != nil {
 					return err
@@ -182,7 +182,7 @@ var workloadA2 = &workload{
 				f.set(m.line, ours, v)
 			}
 			if b.has(river) {
-				v, err := b.riverWork(ctx, quantity(10000))
+				v, err := b.riverWork(ctx, quantity(10000)+10000)
 				if err != nil {
 					return err
 				}
@@ -192,10 +192,10 @@ var workloadA2 = &workload{
 				line, who, command string
 				options            map[string]any
 			}{
-				{single, graphile, "work", map[string]any{"quantity": quantity(8000)}},
-				{batches, graphile, "work", map[string]any{"quantity": quantity(20000), "fast": true}},
+				{single, graphile, "work", map[string]any{"quantity": quantity(8000) + 8000}},
+				{batches, graphile, "work", map[string]any{"quantity": quantity(20000) + 20000, "fast": true}},
 				{single, pgboss, "fetch", map[string]any{"quantity": quantity(5000), "batch": 1}},
-				{batches, pgboss, "work", map[string]any{"quantity": quantity(20000), "batch": 100}},
+				{batches, pgboss, "work", map[string]any{"quantity": quantity(20000) + 20000, "batch": 100}},
 			} {
 				if !b.has(m.who) {
 					continue

@@ -114,7 +114,7 @@ func (b *bench) drain(ctx context.Context, name string, isHeld, stuck bool) (loa
 		return loaded{}, err
 	}
 	empty := make([]int, b.clients)
-	return d.load(ctx, b.clients, 12*b.seconds, func(ctx context.Context, worker int) (int, error) {
+	return d.load(ctx, b.clients, 10, 12*b.seconds, func(ctx context.Context, worker int) (int, error) {
 		tag, err := conns[worker].Exec(ctx, `select * from sb.receive('Work', 1)`)
 		if err != nil || tag.RowsAffected() > 0 {
 			empty[worker] = 0
@@ -383,7 +383,7 @@ var workloadP16 = &workload{
 			return nil, err
 		}
 		return func(ctx context.Context, f figures) error {
-			capacity, err := b.load(ctx, b.clients, max(3*b.seconds, time.Second), func(ctx context.Context, worker int) (int, error) {
+			capacity, err := b.load(ctx, b.clients, 10, max(3*b.seconds, time.Second), func(ctx context.Context, worker int) (int, error) {
 				return 1, mixed(ctx, conns[worker])
 			})
 			if err != nil {
@@ -457,7 +457,7 @@ func (b *bench) soakLoad(ctx context.Context, f figures, conns []*pgx.Conn, rate
 		for i := range due {
 			due[i] = time.Now().Add(time.Duration(rand.Float64() * float64(len(conns)) / rate * 1e9))
 		}
-		l, err := b.load(ctx, len(conns), b.soak/parts, func(ctx context.Context, worker int) (int, error) {
+		l, err := b.load(ctx, len(conns), 0, b.soak/parts, func(ctx context.Context, worker int) (int, error) {
 			if wait := time.Until(due[worker]); wait > 0 {
 				select {
 				case <-time.After(wait):

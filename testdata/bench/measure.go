@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 )
 
 // body is what every message carries, unless said otherwise: 200 bytes.
@@ -32,7 +35,6 @@ type pgbenchOptions struct {
 
 var (
 	processed = regexp.MustCompile(`transactions actually processed: (\d+)`)
-	tps       = regexp.MustCompile(`(?m)^tps = ([\d.]+)`)
 	variable  = regexp.MustCompile(`:(\w+)::`)
 )
 
@@ -63,37 +65,54 @@ func (b *bench) runScript(ctx context.Context, script string, o pgbenchOptions) 
 			return figure{}, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, b.pgbench, "-n", "-M", protocol,
+	warmUp := 1 + clients/16
+	cmd := exec.CommandContext(ctx, b.pgbench, "-n", "-P", "1", "-M", protocol,
 		"-c", strconv.Itoa(clients), "-j", strconv.Itoa(jobs(clients)),
-		"-T", strconv.Itoa(max(1, int(math.Round(b.seconds.Seconds())))),
+		"-T", strconv.Itoa(warmUp+max(1, int(math.Round(b.seconds.Seconds())))),
 		"-D", "left=0", "-D", "body="+body, "-f", file, url)
 	cmd.Env = append(os.Environ(), "PGOPTIONS=-c client_min_messages=warning")
 	if o.sync != "" {
 		cmd.Env[len(cmd.Env)-1] += " -c synchronous_commit=" + o.sync
 	}
-	before := b.cpu()
-	out, err := cmd.CombinedOutput()
-	used := b.cpu() - before
-	if err != nil {
-		return figure{}, fmt.Errorf("pgbench %s: %w\n%s", script, err, out)
-	}
-	rate, number := tps.FindSubmatch(out), processed.FindSubmatch(out)
-	if rate == nil || number == nil {
-		return figure{}, fmt.Errorf("pgbench %s said\n%s", script, out)
-	}
-	perSecond, err := strconv.ParseFloat(string(rate[1]), 64)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return figure{}, err
 	}
-	n, err := strconv.ParseFloat(string(number[1]), 64)
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return figure{}, err
 	}
-	b.processed = n
+	// It tells each second how it goes; a session's first calls, which compile functions and make plans, are not counted.
+	var done, began, ended, before, after float64
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		var at, rate float64
+		if _, err := fmt.Sscanf(lines.Text(), "progress: %f s, %f tps", &at, &rate); err != nil {
+			out.WriteString(lines.Text() + "\n")
+			continue
+		}
+		if warmUp--; warmUp < 0 {
+			done += rate * (at - ended)
+			after = b.cpu()
+		} else {
+			began, before = at, b.cpu()
+		}
+		ended = at
+	}
+	if err := cmd.Wait(); err != nil {
+		return figure{}, fmt.Errorf("pgbench %s: %w\n%s", script, err, out.Bytes())
+	}
+	total := processed.FindSubmatch(out.Bytes())
+	if total == nil || done == 0 {
+		return figure{}, fmt.Errorf("pgbench %s has done nothing that could be measured\n%s", script, out.Bytes())
+	}
+	if b.processed, err = strconv.ParseFloat(string(total[1]), 64); err != nil {
+		return figure{}, err
+	}
 	if o.foreign {
-		used = math.NaN()
+		after = math.NaN()
 	}
-	return figure{perSecond, used / n * 1e6}, nil
+	return figure{done / (ended - began), (after - before) / done * 1e6}, nil
 }
 
 // errDry ends a load before its time: there is nothing left.
@@ -108,9 +127,24 @@ type loaded struct {
 }
 
 // load calls do again and again from so many goroutines, for so long, and returns how often it was done a second.
-// do returns how many it has done. The first call that meets errDry ends all.
-func (b *bench) load(ctx context.Context, workers int, d time.Duration, do func(ctx context.Context, worker int) (int, error)) (loaded, error) {
+// do returns how many it has done. The first call that meets errDry ends all. Each worker begins with so many calls
+// that are not counted.
+func (b *bench) load(ctx context.Context, workers, warmUp int, d time.Duration, do func(ctx context.Context, worker int) (int, error)) (loaded, error) {
 	if err := b.checkpoint(ctx); err != nil {
+		return loaded{}, err
+	}
+	warm, warmCtx := errgroup.WithContext(ctx)
+	for worker := range workers {
+		warm.Go(func() error {
+			for range warmUp {
+				if _, err := do(warmCtx, worker); err != nil && !errors.Is(err, errDry) {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := warm.Wait(); err != nil {
 		return loaded{}, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -83,7 +83,7 @@ func (b *bench) riverInsert(ctx context.Context, each int) (figure, error) {
 		return figure{}, err
 	}
 	jobs := riverJobs(each)
-	l, err := b.load(ctx, b.clients, b.seconds, func(ctx context.Context, _ int) (int, error) {
+	l, err := b.load(ctx, b.clients, 10, b.seconds, func(ctx context.Context, _ int) (int, error) {
 		var err error
 		if each == 1 {
 			_, err = client.Insert(ctx, jobs[0].Args, nil)
@@ -119,7 +119,8 @@ func (b *bench) riverWork(ctx context.Context, quantity int) (f figure, err erro
 	return f, err
 }
 
-// counted waits for a first unit of work and then measures how fast a counter goes up, until all is done.
+// counted lets the work go on for a second, in which connections are made and plans, and then measures how fast a counter
+// goes up, until all is done.
 func (b *bench) counted(ctx context.Context, counter *atomic.Int64, total int64) (figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+b.seconds)
 	defer cancel()
@@ -137,6 +138,11 @@ func (b *bench) counted(ctx context.Context, counter *atomic.Int64, total int64)
 	}
 	if err := wait(func() bool { return counter.Load() > 0 }); err != nil {
 		return figure{}, err
+	}
+	if warm := time.Now().Add(time.Second); counter.Load() < total/2 {
+		if err := wait(func() bool { return time.Now().After(warm) || counter.Load() >= total/2 }); err != nil {
+			return figure{}, err
+		}
 	}
 	before, first, began := b.cpu(), counter.Load(), time.Now()
 	if err := wait(func() bool { return time.Since(began) >= b.seconds || counter.Load() >= total }); err != nil {

@@ -29,8 +29,10 @@ async function loops(clients, f) {
   return { n, seconds: now() - began };
 }
 
-// Counts what handlers do until the time, or the work, is over.
+// Counts what handlers do until the time, or the work, is over. The first second is to warm up.
 async function handled(counter, total) {
+  while (counter.n === 0) await sleep(1);
+  for (const warm = now() + 1; now() < warm && counter.n < total / 2; ) await sleep(1);
   const began = now();
   const first = counter.n;
   while (now() - began < o.seconds && counter.n < total) await sleep(1);
@@ -87,7 +89,6 @@ const commands = {
         },
         taskList: { bench: () => void counter.n++ },
       });
-      while (counter.n === 0) await sleep(1);
       const result = await handled(counter, o.quantity);
       await runner.stop();
       await utils.release();
@@ -143,7 +144,6 @@ const commands = {
         { batchSize: o.batch, localConcurrency: o.clients, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true },
         async (jobs) => void (counter.n += jobs.length),
       );
-      while (counter.n === 0) await sleep(1);
       return handled(counter, o.quantity);
     },
     async wakeUp() {
