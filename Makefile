@@ -1,11 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fmt gen demo soak ci bench
+.PHONY: help build test race lint fmt gen demo soak ci bench bench-full
 
 # How long each soak test runs.
 SBROKER_SOAK ?= 1h
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/sbactivator
 	CGO_ENABLED=0 go build -trimpath -o bin/sbactivator ./cmd/sbactivator
@@ -36,5 +36,8 @@ soak: ## Run the long stress tests, each for SBROKER_SOAK
 ci: ## Run the whole gate
 	.ci/run
 
-bench: ## Compare the hot paths with plain SQL (testdata/bench/README.md)
-	testdata/bench/issue2.sh
+bench: ## Compare with plain SQL and other queues; BENCH="-run P1,P4" chooses (testdata/bench/README.md)
+	cd testdata/bench && go run . $(BENCH)
+
+bench-full: ## The same with synchronous_commit on, too, and on PostgreSQL 18
+	cd testdata/bench && go run . -pg 15,18 -sync off,on $(BENCH)

@@ -32,6 +32,7 @@ type Activator struct {
 	isSuperuser bool
 	control     *pgxpool.Pool // for the activator's own calls
 	pool        *pgxpool.Pool // for Go handlers
+	moves       atomic.Int64  // how often a server was left for another one
 
 	listener  *listener
 	scheduler *scheduler

@@ -176,6 +176,9 @@ where r.rolname = current_user`).Scan(&a.isSuperuser, &installed)
 // isOutage tells a database that cannot be reached or has gone away from one that refuses. It is for what the
 // activator itself does: a handler's own network errors look the same.
 func isOutage(err error) bool {
+	if hasCode(err, "25006") {
+		return true // read-only: the heartbeat is about to find out that it is another server's turn
+	}
 	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return sbroker.IsRetryable(err) && !hasCode(err, "40001") && !hasCode(err, "40P01")
 	}

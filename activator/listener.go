@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	heartbeat     = 5 * time.Second // a connection over which nothing came for so long is asked
-	heartbeatWait = 5 * time.Second // and given up when it does not answer
+	heartbeat     = networkTimeout + time.Second // a connection over which nothing came for so long is asked
+	heartbeatWait = 4 * time.Second              // and given up when it does not answer
 	maxReconnect  = 3 * time.Second // so that an outage is over within 5 s of its end
 )
 
@@ -274,7 +274,8 @@ select pg_catalog.pg_is_in_recovery() or pg_catalog.current_setting('transaction
 		return fmt.Errorf("no answer to the heartbeat: %w", err)
 	}
 	if isReadOnly {
-		// It is another server's turn; the pools have to find that one too.
+		// It is another server's turn; everything has to find that one too.
+		s.l.a.moves.Add(1)
 		s.l.a.pool.Reset()
 		s.l.a.control.Reset()
 		return errors.New("the server has become read-only")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,11 +60,12 @@ func (r *sqlRunner) open(ctx context.Context) (session, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	move := r.a.moves.Load()
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return &sqlSession{sqlRunner: r, conn: conn}, nil
+	return &sqlSession{sqlRunner: r, conn: conn, move: move}, nil
 }
 
 // what names what is run, for errors.
@@ -104,7 +106,7 @@ func (r *sqlRunner) tidy(now time.Time) {
 	r.mu.Lock()
 	keep, old := r.idle[:0:0], r.idle[:0:0]
 	for _, s := range r.idle {
-		if r.closed || now.Sub(s.idleSince) > r.a.cfg.IdleTimeout {
+		if r.closed || s.move != r.a.moves.Load() || now.Sub(s.idleSince) > r.a.cfg.IdleTimeout {
 			old = append(old, s)
 		} else {
 			keep = append(keep, s)
@@ -124,8 +126,12 @@ func (r *sqlRunner) close() {
 	r.tidy(time.Now())
 }
 
-// notice logs what RAISE NOTICE and the like put out; nobody else would see it.
+// notice logs what RAISE NOTICE and the like put out; nobody else would see it. What a server says that is about to
+// end every session (57P01, 57P02) is noticed otherwise.
 func (r *sqlRunner) notice(n *pgconn.Notice) {
+	if strings.HasPrefix(n.Code, "57P") {
+		return
+	}
 	level := slog.LevelInfo
 	if n.SeverityUnlocalized == "WARNING" {
 		level = slog.LevelWarn
@@ -136,6 +142,7 @@ func (r *sqlRunner) notice(n *pgconn.Notice) {
 type sqlSession struct {
 	*sqlRunner
 	conn      *pgx.Conn
+	move      int64 // the activator's moves when it was opened
 	idleSince time.Time
 
 	called bool  // within this reader

@@ -1874,6 +1874,191 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
+-- sqlgen:begin functions/internal/_next_group.sql sha256:eaee01ea0b29517caf3ffda3c3825ad2d2a7694e9da1b7d760ca27584cf91568
+create or replace function sb_internal._next_group(
+  queue_id integer,
+  priority_levels smallint[],
+  out conversation_group_id uuid,
+  out conversation_handle uuid
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  started double precision := date_part('epoch', clock_timestamp());
+  next_full double precision := coalesce(sb_internal._cell(_next_group.queue_id, 'search'), 0)
+    / double precision '1000';
+  -- More than a minute ahead is not ours: a clock was set back, or a dump restored.
+  is_full boolean := started >= next_full or next_full > started + 60;
+  level smallint;
+  read_before bigint := pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass);
+  pause double precision := 0.1::double precision;
+begin
+  for pass in 1..2 loop
+    foreach level in array _next_group.priority_levels loop
+      select l.conversation_group_id, l.conversation_handle
+        into _next_group.conversation_group_id, _next_group.conversation_handle
+        from sb_internal._next_group_of_level(_next_group.queue_id, level, is_full) as l;
+      exit when _next_group.conversation_group_id is not null;
+    end loop;
+
+    if is_full and coalesce(sb_internal._cell(_next_group.queue_id, 'poison_alarm'), 0) = 0 then
+      -- Full searches bring back what a rollback left behind the hint, and look at the clock. On a bad day
+      -- (an old snapshot keeps tens of thousands of dead rows) one takes long, and they are paid for out of
+      -- a budget of 5 %. The day is judged by the pages read: time alone would blame a busy machine.
+      if pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass) - read_before > 2000 then
+        pause := least(10, greatest(pause, 20 * (date_part('epoch', clock_timestamp()) - started)));
+      end if;
+      perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
+        ((started + pause) * 1000)::bigint);
+      -- Raised meanwhile: the time must stay in the past (see _poison_record).
+      if sb_internal._cell(_next_group.queue_id, 'poison_alarm') = 1 then
+        perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass, 0);
+      end if;
+    end if;
+    exit when _next_group.conversation_group_id is not null or is_full;
+
+    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day.
+    exit when next_full > started + 0.1;
+    is_full := true;
+  end loop;
+end
+$$;
+comment on function sb_internal._next_group(integer, smallint[]) is
+  'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
+revoke all on function sb_internal._next_group(integer, smallint[]) from public;
+-- sqlgen:end functions/internal/_next_group.sql
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:64dbb4d6932f6e0d92ff590a08f25d271a8ce4681c94e0213c4b4503d31d6cad
+-- The hint is where the last group that could be locked was found. It is never trusted: it says where
+-- to begin, not what to take, so it may be wrong in any way.
+create or replace function sb_internal._next_group_of_level(
+  queue_id integer,
+  level smallint,
+  is_full boolean,
+  out conversation_group_id uuid,
+  out conversation_handle uuid
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  hint bigint := coalesce(sb_internal._cell(_next_group_of_level.queue_id, 'hint_' || _next_group_of_level.level), 0);
+  found_at bigint;
+  candidate record;
+  looked integer := 0;
+  tried uuid[] := '{}'::uuid[];
+  oldest_due timestamptz;
+  stepped uuid;
+  wrapped boolean := false;
+  first_step uuid;
+begin
+  if _next_group_of_level.is_full then
+    -- One row, whatever the plan: min() may be planned to read all, and a volatile clock in the where clause
+    -- would be asked for each.
+    select d.due_at
+      into oldest_due
+      from sb_internal.due as d
+     where d.queue_id = _next_group_of_level.queue_id
+       and d.priority = _next_group_of_level.level
+     order by d.due_at
+     limit 1;
+    if oldest_due > clock_timestamp() then
+      oldest_due := null;
+    end if;
+  end if;
+
+  for candidate in
+    select m.conversation_handle, m.conversation_group_id, m.queuing_order, m.message_enqueue_time
+      from sb_internal.message as m
+     where m.queue_id = _next_group_of_level.queue_id
+       and m.priority = _next_group_of_level.level
+       and m.queuing_order >= case when _next_group_of_level.is_full then 0 else hint end
+     order by m.queuing_order
+     limit 300
+  loop
+    looked := looked + 1;
+    -- A timer that fell due before the message arrived goes first, else the message.
+    if oldest_due <= candidate.message_enqueue_time then
+      select d.conversation_group_id, d.conversation_handle
+        into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+        from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
+      if conversation_group_id is not null then
+        return;
+      end if;
+      oldest_due := null;
+    end if;
+    continue when candidate.conversation_group_id = any (tried);
+    -- What the conversation would give first is a timer that fell due after the message arrived: its turn is
+    -- at that time. Else a timer armed again and again would let the old message behind it hold the front.
+    continue when exists (
+      select 1
+        from sb_internal.due as d
+       where d.conversation_handle = candidate.conversation_handle
+         and d.due_at > candidate.message_enqueue_time
+         and d.due_at <= clock_timestamp());
+    conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+    if conversation_group_id is not null then
+      conversation_handle := candidate.conversation_handle;
+      found_at := candidate.queuing_order;
+      exit;
+    end if;
+    tried := tried || candidate.conversation_group_id;
+  end loop;
+
+  if conversation_group_id is null and oldest_due is not null then
+    select d.conversation_group_id, d.conversation_handle
+      into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+      from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
+  end if;
+
+  if conversation_group_id is null and looked = 300 then
+    -- The front belongs to busy groups. Step from group to group, one probe each, from a random point
+    -- on and once around; stepping by conversation would walk a busy group's thousands.
+    stepped := gen_random_uuid();
+    first_step := stepped;
+    loop
+      select m.conversation_handle, m.conversation_group_id, m.queuing_order
+        into candidate
+        from sb_internal.message as m
+       where m.queue_id = _next_group_of_level.queue_id
+         and m.priority = _next_group_of_level.level
+         and m.conversation_group_id > stepped
+       order by m.conversation_group_id, m.queuing_order
+       limit 1;
+      if not found or wrapped and candidate.conversation_group_id > first_step then
+        exit when wrapped;
+        wrapped := true;
+        stepped := '00000000-0000-0000-0000-000000000000';
+        continue;
+      end if;
+      stepped := candidate.conversation_group_id;
+      continue when stepped = any (tried);
+      conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+      if conversation_group_id is not null then
+        conversation_handle := candidate.conversation_handle;
+        found_at := candidate.queuing_order;
+        exit;
+      end if;
+    end loop;
+  end if;
+
+  if found_at is not null then
+    perform sb_internal._advance_hint(_next_group_of_level.queue_id, _next_group_of_level.level, found_at);
+  end if;
+end
+$$;
+comment on function sb_internal._next_group_of_level(integer, smallint, boolean) is
+  'One priority level of _next_group: a window from the start hint (a full search: from the front), then due timers and lifetimes, then from group to group.';
+revoke all on function sb_internal._next_group_of_level(integer, smallint, boolean) from public;
+-- sqlgen:end functions/internal/_next_group_of_level.sql
 -- sqlgen:begin functions/internal/_open_state_table.sql sha256:ec0122b57c4c138754ee7ccbb4554125a149526835bb1b220aed133bb51dadf2
 create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
   returns void
@@ -2857,6 +3042,37 @@ comment on function sb_internal._stamp() is
   'Identity of this copy of the broker: cluster, database, message table. Reads the control file (some 20 µs): for rare paths only.';
 revoke all on function sb_internal._stamp() from public;
 -- sqlgen:end functions/internal/_stamp.sql
+-- sqlgen:begin functions/internal/_stop_messaging.sql sha256:e10d658bb135484f25aa8199465ab674a6811753fe63b769bb606e4f4e8ccf06
+-- Once nobody has locks on these tables, nobody has locks on their rows, and what follows cannot deadlock.
+-- All at once or not at all: to hold one table while waiting for the next is how deadlocks are made.
+create or replace function sb_internal._stop_messaging()
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  for attempt in 1..100 loop
+    begin
+      lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+        sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode nowait;
+      return;
+    exception
+      when lock_not_available then
+        perform pg_sleep(0.05);
+    end;
+  end loop;
+  -- Too busy to find a gap: stand in line. Whoever then waits for us while we wait for him has to retry.
+  lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+    sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode;
+end
+$$;
+comment on function sb_internal._stop_messaging() is
+  'Waits until no other transaction uses a messaging verb and keeps them waiting until this one ends, as ALTER DATABASE wants the database for itself (R-123). Reading goes on. After 5 s without a gap it waits in line, and may then be part of a deadlock.';
+revoke all on function sb_internal._stop_messaging() from public;
+-- sqlgen:end functions/internal/_stop_messaging.sql
 -- sqlgen:begin functions/internal/_xml_decode.sql sha256:515567fb18c213022a49585e108a88f9e56bce034184b430f4ad51b826b6a830
 -- The byte order mark and the XML declaration are cut off: what they say is spent once the bytes
 -- are characters, and only without a declaration can the rest stand inside an element

@@ -12440,6 +12440,206 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
+-- sqlgen:begin functions/internal/_next_group.sql sha256:0fadc9719c4809b8cf98da3bfe6ae49cb11fa47e6ec7819f1cf3566b9ea58977
+create or replace function sb_internal._next_group(
+  queue_id integer,
+  priority_levels smallint[],
+  out conversation_group_id uuid,
+  out conversation_handle uuid
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  started double precision := date_part('epoch', clock_timestamp());
+  next_full double precision := coalesce(sb_internal._cell(_next_group.queue_id, 'search'), 0)
+    / double precision '1000';
+  -- More than a minute ahead is not ours: a clock was set back, or a dump restored.
+  is_full boolean := started >= next_full or next_full > started + 60;
+  level smallint;
+  read_before bigint := pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass);
+  pause double precision := 0.1::double precision;
+begin
+  for pass in 1..2 loop
+    foreach level in array _next_group.priority_levels loop
+      select l.conversation_group_id, l.conversation_handle
+        into _next_group.conversation_group_id, _next_group.conversation_handle
+        from sb_internal._next_group_of_level(_next_group.queue_id, level, is_full) as l;
+      exit when _next_group.conversation_group_id is not null;
+    end loop;
+
+    if is_full and coalesce(sb_internal._cell(_next_group.queue_id, 'poison_alarm'), 0) = 0 then
+      -- Full searches bring back what a rollback left behind the hint, and look at the clock. On a bad day
+      -- (an old snapshot keeps tens of thousands of dead rows) one takes long, and they are paid for out of
+      -- a budget of 5 %. The day is judged by the pages read: time alone would blame a busy machine.
+      if pg_stat_get_xact_blocks_fetched('sb_internal.message'::regclass) - read_before > 2000 then
+        pause := least(10, greatest(pause, 20 * (date_part('epoch', clock_timestamp()) - started)));
+      end if;
+      perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
+        floor((started + pause) * 1000)::bigint);  -- rounded up it would look like a bad day below
+      -- Raised meanwhile: the time must stay in the past (see _poison_record).
+      if sb_internal._cell(_next_group.queue_id, 'poison_alarm') = 1 then
+        perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass, 0);
+      end if;
+    end if;
+    exit when _next_group.conversation_group_id is not null or is_full;
+
+    -- Nothing from the hint on. "Empty" must be true, so look everywhere, unless that is the bad day.
+    exit when next_full > started + 0.1;
+    is_full := true;
+  end loop;
+end
+$$;
+comment on function sb_internal._next_group(integer, smallint[]) is
+  'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
+revoke all on function sb_internal._next_group(integer, smallint[]) from public;
+-- sqlgen:end functions/internal/_next_group.sql
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:dbb62e7d8545c22ea8f0976fe35caf2fdb28b46d99c4f6300f54688b2ecd1b01
+-- The hint is where the last group that could be locked was found. It is never trusted: it says where
+-- to begin, not what to take, so it may be wrong in any way.
+create or replace function sb_internal._next_group_of_level(
+  queue_id integer,
+  level smallint,
+  is_full boolean,
+  out conversation_group_id uuid,
+  out conversation_handle uuid
+)
+  returns record
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  hint bigint := coalesce(sb_internal._cell(_next_group_of_level.queue_id, 'hint_' || _next_group_of_level.level), 0);
+  found_at bigint;
+  candidate record;
+  looked integer := 0;
+  tried uuid[] := '{}'::uuid[];
+  oldest_due timestamptz;
+  stepped uuid;
+  wrapped boolean := false;
+  first_step uuid;
+begin
+  if _next_group_of_level.is_full then
+    -- One row, whatever the plan: min() may be planned to read all, and a volatile clock in the where clause
+    -- would be asked for each.
+    select d.due_at
+      into oldest_due
+      from sb_internal.due as d
+     where d.queue_id = _next_group_of_level.queue_id
+       and d.priority = _next_group_of_level.level
+     order by d.due_at
+     limit 1;
+    if oldest_due > clock_timestamp() then
+      oldest_due := null;
+    end if;
+  end if;
+
+  for candidate in
+    select m.conversation_handle, m.conversation_group_id, m.queuing_order, m.message_enqueue_time
+      from sb_internal.message as m
+     where m.queue_id = _next_group_of_level.queue_id
+       and m.priority = _next_group_of_level.level
+       and m.queuing_order >= case when _next_group_of_level.is_full then 0 else hint end
+     order by m.queuing_order
+     limit 300
+  loop
+    looked := looked + 1;
+    -- A timer that fell due before the message arrived goes first, else the message.
+    if oldest_due <= candidate.message_enqueue_time then
+      select d.conversation_group_id, d.conversation_handle
+        into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+        from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
+      if conversation_group_id is not null then
+        return;
+      end if;
+      oldest_due := null;
+    end if;
+    continue when candidate.conversation_group_id = any (tried);
+    -- What the conversation would give first is a timer that fell due after the message arrived: its turn is
+    -- at that time. Else a timer armed again and again would let the old message behind it hold the front.
+    continue when exists (
+      select 1
+        from sb_internal.due as d
+       where d.conversation_handle = candidate.conversation_handle
+         and d.due_at > candidate.message_enqueue_time
+         and d.due_at <= clock_timestamp());
+    conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+    if conversation_group_id is not null then
+      conversation_handle := candidate.conversation_handle;
+      found_at := candidate.queuing_order;
+      exit;
+    end if;
+    -- An orphan, or a message with an old hint, says nothing about the group whose id it carries.
+    if exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = candidate.conversation_handle
+         and e.conversation_group_id = candidate.conversation_group_id
+         and e.state <> 'DO')
+    then
+      tried := tried || candidate.conversation_group_id;
+    end if;
+  end loop;
+
+  if conversation_group_id is null and oldest_due is not null then
+    select d.conversation_group_id, d.conversation_handle
+      into _next_group_of_level.conversation_group_id, _next_group_of_level.conversation_handle
+      from sb_internal._claim_due(_next_group_of_level.queue_id, _next_group_of_level.level) as d;
+  end if;
+
+  if conversation_group_id is null and looked = 300 then
+    -- The front belongs to busy groups. Step from group to group, one probe each, from a random point
+    -- on and once around; stepping by conversation would walk a busy group's thousands.
+    stepped := gen_random_uuid();
+    first_step := stepped;
+    loop
+      select m.conversation_handle, m.conversation_group_id, m.queuing_order
+        into candidate
+        from sb_internal.message as m
+       where m.queue_id = _next_group_of_level.queue_id
+         and m.priority = _next_group_of_level.level
+         and m.conversation_group_id > stepped
+         -- Not by an orphan: there may be more behind it in the same group. A value, not a join, which the
+         -- planner might begin at the other end.
+         and (
+           select e.state
+             from sb_internal.endpoint as e
+            where e.conversation_handle = m.conversation_handle) <> 'DO'
+       order by m.conversation_group_id, m.queuing_order
+       limit 1;
+      if not found or wrapped and candidate.conversation_group_id > first_step then
+        exit when wrapped;
+        wrapped := true;
+        stepped := '00000000-0000-0000-0000-000000000000';
+        continue;
+      end if;
+      stepped := candidate.conversation_group_id;
+      continue when stepped = any (tried);
+      conversation_group_id := sb_internal._claim(candidate.conversation_handle);
+      if conversation_group_id is not null then
+        conversation_handle := candidate.conversation_handle;
+        found_at := candidate.queuing_order;
+        exit;
+      end if;
+    end loop;
+  end if;
+
+  if found_at is not null then
+    perform sb_internal._advance_hint(_next_group_of_level.queue_id, _next_group_of_level.level, found_at);
+  end if;
+end
+$$;
+comment on function sb_internal._next_group_of_level(integer, smallint, boolean) is
+  'One priority level of _next_group: a window from the start hint (a full search: from the front), then due timers and lifetimes, then from group to group.';
+revoke all on function sb_internal._next_group_of_level(integer, smallint, boolean) from public;
+-- sqlgen:end functions/internal/_next_group_of_level.sql
 -- sqlgen:begin functions/internal/_open_state_table.sql sha256:b82993953278f48b08e95a77694a69de41e357b8de06e1efc1b46d34d8cfb8b3
 create or replace function sb_internal._open_state_table(caller name, drop_on_end boolean)
   returns void
@@ -13521,6 +13721,40 @@ comment on function sb_internal._stamp() is
   'Identity of this copy of the broker: cluster, database, message table, and the time since the last crash or failover. Reads the control file (some 20 µs) and a statistic: for rare paths only.';
 revoke all on function sb_internal._stamp() from public;
 -- sqlgen:end functions/internal/_stamp.sql
+-- sqlgen:begin functions/internal/_stop_messaging.sql sha256:13e08f07266ad55dc565a28349dc9a04064f15ec2e051ce19fd047ea0ec4bb35
+-- Once nobody has locks on these tables, nobody has locks on their rows, and what follows cannot deadlock.
+-- All at once or not at all: to hold one table while waiting for the next is how deadlocks are made.
+create or replace function sb_internal._stop_messaging()
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  give_up_at timestamptz := clock_timestamp() + nullif(current_setting('lock_timeout'), '0')::interval;  -- null: never
+begin
+  for attempt in 1..100 loop
+    begin
+      lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+        sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode nowait;
+      return;
+    exception
+      when lock_not_available then
+        exit when clock_timestamp() >= give_up_at;
+        perform pg_sleep(0.05);
+    end;
+  end loop;
+  -- Too busy to find a gap: stand in line. Whoever then waits for us while we wait for him has to retry.
+  lock table sb.conversation_group, sb_internal.endpoint, sb_internal.send_counter, sb_internal.message,
+    sb_internal.transmission, sb_internal.due, sb_internal.event_notification in exclusive mode;
+end
+$$;
+comment on function sb_internal._stop_messaging() is
+  'Waits until no other transaction uses a messaging verb and keeps them waiting until this one ends, as ALTER DATABASE wants the database for itself (R-123). Reading goes on. After 5 s without a gap, or lock_timeout, it waits in line, and may then be part of a deadlock.';
+revoke all on function sb_internal._stop_messaging() from public;
+-- sqlgen:end functions/internal/_stop_messaging.sql
 -- sqlgen:begin functions/internal/_sync_all_privileges.sql sha256:e707713f9315bec87d734ca8c70a3f1d84839e9b56eba42082ccb97ae7383ff8
 create or replace function sb_internal._sync_all_privileges()
   returns void

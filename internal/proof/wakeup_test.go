@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,7 +35,7 @@ declare
   m record;
 begin
   for m in select r.* from sb.receive('lane_%[1]d') as r loop
-    perform sb.send(m.conversation_handle, 'DEFAULT', (extract(epoch from clock_timestamp())*1e6)::bigint::text);
+    perform sb.send(m.conversation_handle, 'DEFAULT', m.message_body);
   end loop;
 end $$;
 select sb.create_queue('home_%[1]d'), sb.create_queue('lane_%[1]d', activation_procedure => 'app.lane_%[1]d', max_queue_readers => 2);
@@ -80,9 +79,8 @@ func (l *lane) ask(ctx context.Context, pause time.Duration, question string) (t
 	}
 	began := time.Now()
 	messages, err := l.listener.Receive(ctx, sbroker.New(l.conn), l.home, sbroker.ReceiveOptions{})
-	if err == nil {
-		us, _ := strconv.ParseInt(messages[0].Text(), 10, 64)
-		fmt.Println("LAT", time.UnixMicro(us).Sub(began).Microseconds(), time.Since(time.UnixMicro(us)).Microseconds())
+	if err == nil && (len(messages) != 1 || messages[0].Text() != question) {
+		err = fmt.Errorf("asked %q, received %v", question, messages)
 	}
 	return time.Since(began), err
 }
@@ -106,18 +104,17 @@ func gap() time.Duration {
 // take their time to commit: in as many as fit into 20 s in the gate, in 100,000 in TestSoakWakeUps (make soak).
 func TestNoWakeUpLost(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	wakeUps(t, func(int64) bool { return ctx.Err() == nil }, 300)
+	wakeUps(t, 20*time.Second, 300)
 }
 
 // TestSoakWakeUps is TestNoWakeUpLost for 100,000 messages, however long that takes.
 func TestSoakWakeUps(t *testing.T) {
 	soak(t)
-	wakeUps(t, func(n int64) bool { return n <= 100_000 }, 100_000)
+	wakeUps(t, 0, 100_000)
 }
 
-func wakeUps(t *testing.T, more func(n int64) bool, want int64) {
+// wakeUps sends as many messages as want, and more until d has passed.
+func wakeUps(t *testing.T, d time.Duration, want int64) {
 	s := newStage(t)
 	lanes := s.lanes(6)
 	for range 2 {
@@ -128,10 +125,11 @@ func wakeUps(t *testing.T, more func(n int64) bool, want int64) {
 		asked, answered atomic.Int64
 		slowest         atomic.Int64
 		group           sync.WaitGroup
+		end             = time.Now().Add(d)
 	)
 	for _, l := range lanes {
 		group.Go(func() {
-			for n := asked.Add(1); more(n) && !t.Failed(); n = asked.Add(1) {
+			for n := asked.Add(1); (n <= want || time.Now().Before(end)) && !t.Failed(); n = asked.Add(1) {
 				time.Sleep(gap())
 				pause := time.Duration(0)
 				if rand.IntN(4) == 0 {
@@ -151,9 +149,6 @@ func wakeUps(t *testing.T, more func(n int64) bool, want int64) {
 	}
 	group.Wait()
 	t.Logf("%d messages, and as many answers; the slowest took %v", answered.Load(), time.Duration(slowest.Load()))
-	if answered.Load() < want {
-		t.Error("too few to prove anything")
-	}
 }
 
 // When every notification is lost on its way, and nobody knows, everything is handled within the poll interval.

@@ -274,12 +274,12 @@ select sb.create_contract('Slowly', '{Slow,Text}'), sb.alter_service('Right', ad
 	}
 }
 
-// Ten megabytes in every text of every verb: a short error with a code, whoever asks.
+// Half a megabyte in every text of every verb: a short error with a code, whoever asks.
 func TestLongArguments(t *testing.T) {
 	t.Parallel()
 	_, owner, _ := newTalk(t)
 	handle := owner.Value(beginTalk)
-	const long = "repeat('🐘', 1000000)"
+	const long = "repeat('🐘', 100000)"
 	before := fingerprint(owner)
 	for _, call := range []string{
 		"receive(@)", "get_conversation_group(@)", "start_waiting(@)", "stop_waiting(@)", "send('H', @, 'x'::text)", "end_conversation('H', 1, @)",

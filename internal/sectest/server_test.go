@@ -276,7 +276,7 @@ func TestHostileSettings(t *testing.T) {
 		"datestyle = 'German, DMY'", "intervalstyle = sql_standard", "timezone = 'Pacific/Chatham'", "bytea_output = escape", "standard_conforming_strings = off",
 		"backslash_quote = on", "escape_string_warning = on", "array_nulls = off", "transform_null_equals = on", "quote_all_identifiers = on", "xmloption = document",
 		"xmlbinary = hex", "extra_float_digits = -15", "check_function_bodies = off", "row_security = off", "lc_numeric = 'C'", "default_transaction_deferrable = on",
-		"enable_indexscan = off", "enable_nestloop = off", "plan_cache_mode = force_custom_plan", "constraint_exclusion = on", "client_min_messages = error",
+		"plan_cache_mode = force_custom_plan", "constraint_exclusion = on", "client_min_messages = error",
 	} {
 		for _, s := range []*pgtest.Session{owner, alice} {
 			s.Exec("set " + setting)

@@ -59,7 +59,7 @@ var workloadA1 = &workload{
 				return nil, err
 			}
 		}
-		quantity := max(10, b.n(200))
+		quantity := max(10, b.n(100))
 		return func(ctx context.Context, f figures) error {
 			set := func(who string, p50, p99 float64) {
 				f.set("p50", who, plain(p50))

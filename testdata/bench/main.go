@@ -45,7 +45,7 @@ func main() {
 	majors := flag.String("pg", "15", "major versions of PostgreSQL")
 	sync := flag.String("sync", "off", "settings of synchronous_commit: off, on or off,on")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds, whose median counts")
-	flag.DurationVar(&s.seconds, "seconds", 3*time.Second, "how long one rate is measured")
+	flag.DurationVar(&s.seconds, "seconds", 2*time.Second, "how long one rate is measured")
 	flag.Float64Var(&s.scale, "scale", 1, "factor of all numbers of messages")
 	flag.DurationVar(&s.soak, "soak", 5*time.Minute, "how long P16 goes on")
 	flag.IntVar(&s.clients, "clients", 8, "clients, where the workload leaves it open")

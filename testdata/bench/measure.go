@@ -66,9 +66,10 @@ func (b *bench) runScript(ctx context.Context, script string, o pgbenchOptions) 
 		}
 	}
 	warmUp := 1 + clients/16
+	length := float64(warmUp) + max(1, math.Round(b.seconds.Seconds()))
 	cmd := exec.CommandContext(ctx, b.pgbench, "-n", "-P", "1", "-M", protocol,
 		"-c", strconv.Itoa(clients), "-j", strconv.Itoa(jobs(clients)),
-		"-T", strconv.Itoa(warmUp+max(1, int(math.Round(b.seconds.Seconds())))),
+		"-T", strconv.Itoa(int(length)),
 		"-D", "left=0", "-D", "body="+body, "-f", file, url)
 	cmd.Env = append(os.Environ(), "PGOPTIONS=-c client_min_messages=warning")
 	if o.sync != "" {
@@ -83,36 +84,36 @@ func (b *bench) runScript(ctx context.Context, script string, o pgbenchOptions) 
 	if err := cmd.Start(); err != nil {
 		return figure{}, err
 	}
-	// It tells each second how it goes; a session's first calls, which compile functions and make plans, are not counted.
-	var done, began, ended, before, after float64
+	// It tells each second how it goes: a session's first calls, which compile functions and make plans, do not count.
+	var skipped, began, before float64
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		var at, rate float64
 		if _, err := fmt.Sscanf(lines.Text(), "progress: %f s, %f tps", &at, &rate); err != nil {
 			out.WriteString(lines.Text() + "\n")
-			continue
-		}
-		if warmUp--; warmUp < 0 {
-			done += rate * (at - ended)
-			after = b.cpu()
-		} else {
+		} else if warmUp--; warmUp >= 0 {
+			skipped += rate * (at - began)
 			began, before = at, b.cpu()
 		}
-		ended = at
 	}
 	if err := cmd.Wait(); err != nil {
 		return figure{}, fmt.Errorf("pgbench %s: %w\n%s", script, err, out.Bytes())
 	}
+	after := b.cpu()
 	total := processed.FindSubmatch(out.Bytes())
-	if total == nil || done == 0 {
-		return figure{}, fmt.Errorf("pgbench %s has done nothing that could be measured\n%s", script, out.Bytes())
+	if total == nil {
+		return figure{}, fmt.Errorf("pgbench %s said\n%s", script, out.Bytes())
 	}
 	if b.processed, err = strconv.ParseFloat(string(total[1]), 64); err != nil {
 		return figure{}, err
 	}
+	done := b.processed - skipped
+	if done < 1 || began >= length {
+		return figure{}, fmt.Errorf("pgbench %s did nothing after the first %.0f s\n%s", script, began, out.Bytes())
+	}
 	if o.foreign {
 		after = math.NaN()
 	}
-	return figure{done / (ended - began), (after - before) / done * 1e6}, nil
+	return figure{done / (length - began), (after - before) / done * 1e6}, nil
 }
 
 // errDry ends a load before its time: there is nothing left.

@@ -37,7 +37,7 @@ begin
         pause := least(10, greatest(pause, 20 * (date_part('epoch', clock_timestamp()) - started)));
       end if;
       perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass,
-        ((started + pause) * 1000)::bigint);
+        floor((started + pause) * 1000)::bigint);  -- rounded up it would look like a bad day below
       -- Raised meanwhile: the time must stay in the past (see _poison_record).
       if sb_internal._cell(_next_group.queue_id, 'poison_alarm') = 1 then
         perform setval(('sb_internal.queue_' || _next_group.queue_id || '_search')::regclass, 0);

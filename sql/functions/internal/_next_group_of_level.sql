@@ -75,7 +75,16 @@ begin
       found_at := candidate.queuing_order;
       exit;
     end if;
-    tried := tried || candidate.conversation_group_id;
+    -- An orphan, or a message with an old hint, says nothing about the group whose id it carries.
+    if exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = candidate.conversation_handle
+         and e.conversation_group_id = candidate.conversation_group_id
+         and e.state <> 'DO')
+    then
+      tried := tried || candidate.conversation_group_id;
+    end if;
   end loop;
 
   if conversation_group_id is null and oldest_due is not null then
@@ -96,6 +105,12 @@ begin
        where m.queue_id = _next_group_of_level.queue_id
          and m.priority = _next_group_of_level.level
          and m.conversation_group_id > stepped
+         -- Not by an orphan: there may be more behind it in the same group. A value, not a join, which the
+         -- planner might begin at the other end.
+         and (
+           select e.state
+             from sb_internal.endpoint as e
+            where e.conversation_handle = m.conversation_handle) <> 'DO'
        order by m.conversation_group_id, m.queuing_order
        limit 1;
       if not found or wrapped and candidate.conversation_group_id > first_step then

@@ -8,6 +8,8 @@ create or replace function sb_internal._stop_messaging()
   security invoker
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  give_up_at timestamptz := clock_timestamp() + nullif(current_setting('lock_timeout'), '0')::interval;  -- null: never
 begin
   for attempt in 1..100 loop
     begin
@@ -16,6 +18,7 @@ begin
       return;
     exception
       when lock_not_available then
+        exit when clock_timestamp() >= give_up_at;
         perform pg_sleep(0.05);
     end;
   end loop;
@@ -25,5 +28,5 @@ begin
 end
 $$;
 comment on function sb_internal._stop_messaging() is
-  'Waits until no other transaction uses a messaging verb and keeps them waiting until this one ends, as ALTER DATABASE wants the database for itself (R-123). Reading goes on. After 5 s without a gap it waits in line, and may then be part of a deadlock.';
+  'Waits until no other transaction uses a messaging verb and keeps them waiting until this one ends, as ALTER DATABASE wants the database for itself (R-123). Reading goes on. After 5 s without a gap, or lock_timeout, it waits in line, and may then be part of a deadlock.';
 revoke all on function sb_internal._stop_messaging() from public;
