@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgsbroker/sbroker/internal/nearest"
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
@@ -43,6 +44,7 @@ type Activator struct {
 	starting context.Context // of Run: ends when no reader may start any more
 	working  context.Context // of handlers: ends when the shutdown timeout has passed
 	readers  sync.WaitGroup
+	excusing sync.Mutex
 
 	mu         sync.Mutex
 	monitors   map[int32]*monitor
@@ -153,10 +155,14 @@ func (a *Activator) Run(ctx context.Context) error {
 	a.health.enter(Working)
 	defer a.health.enter(Stopped)
 
+	duties := []func(context.Context){a.scheduler.run, a.forwarder.run, a.forwarder.maintain, a.reporter.run}
+	if a.cfg.Pooler {
+		a.forwarder.leads.Store(true) // who cannot tell whether another one does
+	} else {
+		duties = append(duties, a.listener.run)
+	}
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){
-		a.scheduler.run, a.listener.run, a.forwarder.run, a.forwarder.maintain, a.reporter.run,
-	} {
+	for _, loop := range duties {
 		loops.Go(func() { loop(ctx) })
 	}
 	a.log.Info("activator started", "name", a.cfg.Name)
@@ -303,6 +309,7 @@ func (a *Activator) apply(plan []plannedQueue) (surplus bool) {
 		if retired := m.configure(p, a.runnerFor(m, p), option); retired != nil {
 			retired.close()
 		}
+		m.logSwitch(p.IsOn)
 	}
 	for _, m := range a.allMonitors() {
 		if !planned[m.id] {
@@ -329,7 +336,12 @@ func (a *Activator) apply(plan []plannedQueue) (surplus bool) {
 // runnerFor returns what is to serve the queue: the runner it has if that is still right, nil when it cannot be served.
 func (a *Activator) runnerFor(m *monitor, p plannedQueue) runner {
 	current := m.currentRunner()
-	if h := a.handlers[p.Name]; h != nil {
+	h := a.handlers[p.Name]
+	if a.cfg.Pooler && (h == nil || h.program != nil) {
+		a.complain(p.Name, "a pooler gives no session, which activation procedures and programs need: they are not run here")
+		return nil
+	}
+	if h != nil {
 		if p.Procedure == "" {
 			a.complain(p.Name, "")
 		} else {
@@ -351,6 +363,10 @@ func (a *Activator) runnerFor(m *monitor, p plannedQueue) runner {
 		return nil
 	case p.Statement == "":
 		a.complain(p.Name, "the activation procedure does not exist", "procedure", p.Procedure)
+		return nil
+	case !p.MayBecome:
+		a.complain(p.Name, "the activation procedure is not run: its role does not exist, or the activator is no member of it and may not SET ROLE to it",
+			"procedure", p.Procedure, "execute_as", p.ExecuteAs)
 		return nil
 	}
 	a.complain(p.Name, "")
@@ -378,10 +394,29 @@ func (a *Activator) complain(queue sbroker.QueueName, text string, args ...any) 
 func (a *Activator) complainMissing(plan []plannedQueue) {
 	for name := range a.handlers {
 		exists := slices.ContainsFunc(plan, func(p plannedQueue) bool { return p.Name == name })
-		if !exists {
-			a.complain(name, "the queue of a handler does not exist")
+		const missing = "the queue of a handler does not exist"
+		a.mu.Lock()
+		isKnown := a.complained[name] == missing
+		a.mu.Unlock()
+		if !exists && !isKnown {
+			a.complain(name, missing, "nearest", a.nearestQueue(name))
 		}
 	}
+}
+
+// nearestQueue returns the queue whose name is most like a name; empty when there is none to be seen.
+func (a *Activator) nearestQueue(name sbroker.QueueName) string {
+	ctx, cancel := context.WithTimeout(a.starting, callTimeout)
+	defer cancel()
+	rows, err := a.control.Query(ctx, `select q.name from sb.service_queues as q`)
+	if err != nil {
+		return ""
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return ""
+	}
+	return nearest.Of(string(name), names)
 }
 
 // outagePause is how often an outage is logged.
@@ -404,7 +439,7 @@ func (a *Activator) outage(err error) {
 // recovered says that it has answered.
 func (a *Activator) recovered() {
 	a.mu.Lock()
-	was := !a.outageAt.IsZero() && a.isHearing
+	was := !a.outageAt.IsZero() && (a.isHearing || a.cfg.Pooler)
 	if was {
 		a.outageAt = time.Time{}
 	}

@@ -16,8 +16,12 @@ import (
 type Config struct {
 	// DatabaseURL is a libpq URL or key=value string; the usual PG* variables, service file and password
 	// file fill in what it leaves out. It must lead directly to the server, not through a transaction
-	// pooler. The role is an admin of sb (sb.grant_admin), a member of every execute_as role, and no superuser.
+	// pooler, unless Pooler is set. The role is an admin of sb (sb.grant_admin), a member of every execute_as role, and no superuser.
 	DatabaseURL string
+	// Pooler says that DatabaseURL leads through a pooler in transaction mode. Nothing is done then that needs a session of
+	// its own: there is no LISTEN, so that messages are found every PollInterval, and neither activation procedures nor
+	// programs are run here, only handlers. How soon the server notices a lost host is up to the pooler.
+	Pooler bool
 	// Name shows in sb.dm_broker_activated_tasks and in application_name; "" is host name and process id.
 	// No two running activators may have the same.
 	Name string

@@ -51,13 +51,17 @@ func (c Config) poolConfig() (*pgxpool.Config, error) {
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: networkTimeout - 2*time.Second, Interval: time.Second, Count: 2},
 		Control:         func(_, _ string, c syscall.RawConn) error { return limitSilence(c, networkTimeout) },
 	}).DialContext
-	for name, value := range map[string]string{
-		"application_name":        "sbactivator " + c.Name,
+	settings := map[string]string{
 		"tcp_keepalives_idle":     "3",
 		"tcp_keepalives_interval": "1",
 		"tcp_keepalives_count":    "2",
 		"tcp_user_timeout":        milliseconds(networkTimeout),
-	} {
+	}
+	if c.Pooler {
+		clear(settings) // it would refuse them
+	}
+	settings["application_name"] = "sbactivator " + c.Name
+	for name, value := range settings {
 		if _, set := conn.RuntimeParams[name]; !set {
 			conn.RuntimeParams[name] = value
 		}
@@ -88,7 +92,7 @@ func (a *Activator) connect(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)
 	}
 	// The first answer also tells whether the role has the rights.
-	if _, err := a.plan(ctx); err != nil {
+	if _, err := a.plan(ctx); err != nil && !isOutage(err) {
 		a.control.Close()
 		return fmt.Errorf("%w: %w", ErrCannotStart, err)
 	}
@@ -97,7 +101,9 @@ func (a *Activator) connect(ctx context.Context) error {
 		timeout = max(timeout, h.options.Timeout)
 	}
 	// A handler that hangs outside the database does not notice its timeout, but the server ends its session.
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(timeout + cleanupTimeout)
+	if !a.cfg.Pooler {
+		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(timeout + cleanupTimeout)
+	}
 	// Connections are opened as readers need them, so that without a size of its own the reader limits are the pool's.
 	config.MaxConns = cmp.Or(int32(a.cfg.PoolSize), maxReaders)
 	config.MinConns, config.MinIdleConns = 0, 0
@@ -121,6 +127,9 @@ func (a *Activator) preflight(ctx context.Context) error {
 		err := a.examine(ctx)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if hasCode(err, "08P01") && !a.cfg.Pooler { // so PgBouncer calls a setting that it does not know
+			return fmt.Errorf("%w: through a pooler in transaction mode that has to be configured: %w", ErrCannotStart, err)
 		}
 		pause := min(backoff(attempt), 5*time.Second)
 		if !isOutage(err) || time.Now().Add(pause).After(deadline) {
@@ -164,6 +173,9 @@ where r.rolname = current_user`).Scan(&a.isSuperuser, &installed)
 	case err != nil && !hasCode(err, "42501"): // who has no rights is told so by the plan
 		return err
 	}
+	if a.cfg.Pooler {
+		return nil
+	}
 	// A server that can look for the client while it runs a statement gives free what a killed activator
 	// has locked, however long the statement takes. Not every platform can, and then it refuses.
 	const check, every = "client_connection_check_interval", "2s"
@@ -205,6 +217,7 @@ type plannedQueue struct {
 	IsProcedure bool
 	Statement   string // empty: the procedure does not exist
 	ExecuteAs   string
+	MayBecome   bool // the role in ExecuteAs exists, and we may SET ROLE to it
 }
 
 // plan asks what there is to serve.
@@ -218,7 +231,12 @@ func (a *Activator) plan(ctx context.Context) ([]plannedQueue, error) {
 	rows, err := a.control.Query(ctx, `
 select p.queue_id, p.queue_name, p.is_on, coalesce(p.max_readers, -1), p.surplus_readers,
        coalesce(p.procedure_name, ''), coalesce(p.procedure_version, ''), coalesce(p.is_procedure, false),
-       coalesce(p.statement, ''), coalesce(p.execute_as, '')
+       coalesce(p.statement, ''), coalesce(p.execute_as, ''),
+       p.execute_as is null or coalesce((
+         select pg_catalog.pg_has_role(r.oid,
+                  case when pg_catalog.current_setting('server_version_num')::integer < 160000 then 'member' else 'set' end)
+         from pg_catalog.pg_roles as r
+         where r.rolname = p.execute_as), false)
 from sb.activation_plan(queue_names => @queue_names::text[]) as p`,
 		pgx.StrictNamedArgs{"queue_names": names})
 	if err != nil {

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pgsbroker/sbroker/sbroker"
@@ -26,6 +29,10 @@ var answerLimit = 256 << 20
 // between them. What it answers is checked as a whole and then carried out in the batch's transaction; then the
 // conversations with an EndDialog or Error that it has not dealt with are ended, whether or not
 // HandlerOptions.AutoEnd is set.
+//
+// One that cannot be reached, or says that it cannot work now, is left alone as a whole, for 0.1 s doubling to 30 s, and then
+// tried with one call at a time until one gets through. What such a call rolls back does not count for the queue's
+// poison limit, unless the handler may have seen the messages.
 //
 // Like every Handler it is safe for concurrent use.
 type ExternalHandler struct {
@@ -44,13 +51,26 @@ func (h *ExternalHandler) String() string { return h.transport.String() }
 type transport interface {
 	// validate reports what is wrong with its options.
 	validate() error
-	// ready returns when there is somebody to ask. It is called outside a transaction.
+	// ready reports whether there is somebody to ask. It is called outside a transaction. Its errors and those of ask
+	// that are not about the batch are of type unavailableError.
 	ready(ctx context.Context) error
 	// ask has take judge the answer: after one that it refuses nobody can tell what the handler thinks.
 	ask(ctx context.Context, b *Batch, request []byte, take func(answer []byte) error) error
 	close() error
 	String() string
 }
+
+// unavailableError says that a handler cannot work now, whatever it is asked: it rests as a whole.
+type unavailableError struct {
+	err    error
+	after  time.Duration // for how long; 0: for us to choose
+	counts bool          // it may have seen the batch: a try like others
+	known  bool          // it rests already, and the log has it
+}
+
+func (e *unavailableError) Error() string { return e.err.Error() }
+
+func (e *unavailableError) Unwrap() error { return e.err }
 
 // Handle asks the handler what to do with the batch, and does it.
 func (h *ExternalHandler) Handle(ctx context.Context, b *Batch) error {
@@ -94,7 +114,7 @@ func (o ExecOptions) Validate() error { return o.Command.validate() }
 // ExecHandler returns a Handler that asks programs: one for each call that runs at the same time. They are started
 // as they are needed and live on between the calls; one that does not answer in time, or does not answer as it should, is
 // killed with all it has started. One that has ended is started anew, after a pause of 0.1 s doubling to 30 s
-// where it has not answered anything.
+// where it has not answered anything. What it has not begun to read (as far as Linux tells) is no failure of the messages.
 func ExecHandler(o ExecOptions) *ExternalHandler {
 	return &ExternalHandler{transport: &execTransport{command: o.Command}, keepEnded: o.KeepEnded}
 }
@@ -116,34 +136,36 @@ type worker struct {
 	*process
 	lines    chan []byte // what it has written
 	lineErr  error       // why there are no more lines; not before lines is closed
+	written  int         // bytes of the last request
 	answered bool
 }
 
+// hasRead reports whether it may have read of the last request. It is known when the program has ended.
+func (w *worker) hasRead() bool { return w.written > 0 && w.unread < w.written }
+
 var (
 	errClosed  = errors.New("the handler has been closed")
-	errUnasked = errors.New("it has written a line before it was asked")
+	errUnasked = errors.New("it has written a line before it was asked" + stdoutHint)
+	errResting = errors.New("it is not started yet: the last one has ended without an answer")
 )
+
+const stdoutHint = "; stdout is for answers only, write messages to stderr"
 
 func (t *execTransport) validate() error { return t.command.validate() }
 
 func (t *execTransport) String() string { return "exec " + t.command.Args[0] }
 
 // ready sees to it that there is a program, so that the first need not be started in a transaction, nor fail to.
-func (t *execTransport) ready(ctx context.Context) error {
-	for {
-		t.mu.Lock()
-		t.discardEnded()
-		pause, exists := time.Until(t.restUntil), len(t.all) > 0
-		t.mu.Unlock()
-		if exists {
-			return nil
-		}
-		if pause <= 0 {
-			break
-		}
-		if !wait(ctx, pause, nil) {
-			return ctx.Err()
-		}
+func (t *execTransport) ready(context.Context) error {
+	t.mu.Lock()
+	t.discardEnded()
+	pause, exists := time.Until(t.restUntil), len(t.all) > 0
+	t.mu.Unlock()
+	switch {
+	case exists:
+		return nil
+	case pause > 0:
+		return &unavailableError{err: errResting, after: pause, known: true}
 	}
 	w, err := t.start()
 	if err != nil {
@@ -179,8 +201,10 @@ func (t *execTransport) note(w *worker) {
 		t.failures = 0
 		return
 	}
-	t.failures++
-	t.restUntil = time.Now().Add(backoff(t.failures))
+	if now := time.Now(); !now.Before(t.restUntil) { // else it had begun before the rest
+		t.failures++
+		t.restUntil = now.Add(backoff(t.failures))
+	}
 }
 
 // start starts a program. One that cannot be started counts like one that does not answer.
@@ -189,12 +213,12 @@ func (t *execTransport) start() (*worker, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isClosed {
-		return nil, errClosed
+		return nil, &unavailableError{err: errClosed}
 	}
 	p, err := startProcess(t.command, nil, w.read)
 	if err != nil {
 		t.note(w)
-		return nil, fmt.Errorf("%v: %w", t, err)
+		return nil, &unavailableError{err: fmt.Errorf("%v: %w", t, err)}
 	}
 	w.process = p
 	if t.all == nil {
@@ -236,7 +260,11 @@ func (t *execTransport) ask(ctx context.Context, _ *Batch, request []byte, take 
 		answer, err := w.ask(ctx, request)
 		if err == nil {
 			if err = take(answer); err != nil {
-				err = fmt.Errorf("malformed answer: %w", err)
+				hint := ""
+				if !json.Valid(answer) {
+					hint = stdoutHint
+				}
+				err = fmt.Errorf("malformed answer: %w%s", err, hint)
 			}
 		}
 		if err == nil {
@@ -248,10 +276,16 @@ func (t *execTransport) ask(ctx context.Context, _ *Batch, request []byte, take 
 		t.mu.Lock()
 		t.note(w)
 		t.mu.Unlock()
-		if !errors.Is(err, errEnded) || !w.answered {
+		switch {
+		case w.answered && errors.Is(err, errEnded):
+			// It had done its work and was about to end when it was asked once more.
+		case w.hasRead():
 			return err
+		case !w.answered || ctx.Err() != nil:
+			return &unavailableError{err: err}
+		default:
+			t.command.logger().Warn("another program is asked: this one has failed before it has read anything", "pid", w.pid, "error", err)
 		}
-		// It had done its work and was about to end when it was asked once more.
 	}
 }
 
@@ -260,6 +294,7 @@ var errEnded = errors.New("it has ended before it has answered")
 
 // ask writes a request and reads the answer.
 func (w *worker) ask(ctx context.Context, request []byte) ([]byte, error) {
+	w.written = 0
 	// A line that is there by now answers no question. After that, lines holds the answer and nothing else.
 	select {
 	case _, isOpen := <-w.lines:
@@ -273,7 +308,8 @@ func (w *worker) ask(ctx context.Context, request []byte) ([]byte, error) {
 		_ = w.stdin.SetWriteDeadline(time.Now()) // somebody out of the group may have the other end
 	})
 	defer release()
-	_, writeErr := w.stdin.Write(request)
+	var writeErr error
+	w.written, writeErr = w.stdin.Write(request)
 	if writeErr != nil && !ended(w.done, drainGrace) { // it reads no more; most likely it is about to end
 		w.kill()
 	}
@@ -382,20 +418,31 @@ func HTTPHandler(o HTTPOptions) *ExternalHandler {
 	}
 	connections.MaxIdleConns = cmp.Or(connections.MaxIdleConns, 100)
 	connections.MaxIdleConnsPerHost = connections.MaxIdleConns // one host is all there is
-	return &ExternalHandler{
-		transport: &httpTransport{
-			options: o, client: &http.Client{
-				Transport:     connections,
-				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			},
+	t := &httpTransport{
+		options: o, client: &http.Client{
+			Transport:     connections,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		keepEnded: o.KeepEnded,
 	}
+	dial := connections.DialContext
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: callTimeout}).DialContext
+	}
+	t.dial = dial
+	connections.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		t.address.Store(&address)
+		return dial(ctx, network, address)
+	}
+	return &ExternalHandler{transport: t, keepEnded: o.KeepEnded}
 }
 
 type httpTransport struct {
 	options HTTPOptions
 	client  *http.Client
+
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	address   atomic.Pointer[string] // where connections go to: the service, or a proxy
+	isUnheard atomic.Bool            // the last request has found no connection
 }
 
 func (t *httpTransport) String() string {
@@ -409,7 +456,21 @@ func (t *httpTransport) String() string {
 
 func (t *httpTransport) validate() error { return t.options.Validate() }
 
-func (t *httpTransport) ready(context.Context) error { return nil }
+// ready looks whether there is somebody again where there was nobody.
+func (t *httpTransport) ready(ctx context.Context) error {
+	address := t.address.Load()
+	if !t.isUnheard.Load() || address == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := t.dial(ctx, "tcp", *address)
+	if err != nil {
+		return &unavailableError{err: fmt.Errorf("%v: %w", t, err)}
+	}
+	t.isUnheard.Store(false)
+	return conn.Close()
+}
 
 func (t *httpTransport) ask(ctx context.Context, b *Batch, request []byte, take func([]byte) error) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.options.URL, bytes.NewReader(request))
@@ -422,10 +483,21 @@ func (t *httpTransport) ask(ctx context.Context, b *Batch, request []byte, take 
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Idempotency-Key", idempotencyKey(b))
+	// Nothing has been delivered until there is a connection: neither when there is no such host, or nobody there, nor
+	// when the certificate is bad. The client may try several.
+	var isConnected atomic.Bool
+	r = r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { isConnected.Store(false) },
+		GotConn: func(httptrace.GotConnInfo) { isConnected.Store(true) },
+	}))
 	response, err := t.client.Do(r)
+	t.isUnheard.Store(!isConnected.Load())
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the url, in which secrets may be
+		}
+		if !isConnected.Load() {
+			return &unavailableError{err: err}
 		}
 		return err
 	}
@@ -434,7 +506,14 @@ func (t *httpTransport) ask(ctx context.Context, b *Batch, request []byte, take 
 		const shown = 500
 		start, _ := io.ReadAll(io.LimitReader(response.Body, shown))                // as far as it goes
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, int64(lineLimit))) // so that the connection can be used again
-		return fmt.Errorf("status %s: %q", response.Status, start)
+		err := fmt.Errorf("status %s: %q", response.Status, start)
+		switch response.StatusCode {
+		case http.StatusServiceUnavailable, http.StatusTooManyRequests: // "not now"
+			return &unavailableError{err: err, after: retryAfter(response.Header, time.Now())}
+		case http.StatusBadGateway, http.StatusGatewayTimeout: // somebody behind it may have had the request
+			return &unavailableError{err: err, after: retryAfter(response.Header, time.Now()), counts: true}
+		}
+		return err
 	}
 	answer, err := io.ReadAll(io.LimitReader(response.Body, int64(answerLimit)+1))
 	switch {
@@ -447,6 +526,26 @@ func (t *httpTransport) ask(ctx context.Context, b *Batch, request []byte, take 
 		return fmt.Errorf("malformed answer: %w", err)
 	}
 	return nil
+}
+
+// maxRest is the longest time for which a handler is left alone without a try.
+const maxRest = 30 * time.Second
+
+// retryAfter is for how long a response asks to be left alone; 0 when it does not.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if value == "" {
+		return 0
+	}
+	after := time.Duration(0)
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
+		after = time.Duration(min(seconds, uint64(maxRest/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		after = at.Sub(now)
+	} else {
+		return 0
+	}
+	return min(max(after, firstGuard), maxRest)
 }
 
 // idempotencyKey names the batch by its first message: messages that a rollback has put back come again in the same

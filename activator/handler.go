@@ -21,7 +21,7 @@ import (
 // happen together. When it returns an error or panics, the activator rolls everything back, the messages are in
 // their place again, and the conversation group is left alone for 0.1 s, doubling with each failure to
 // 30 s; other groups go on. Each such rollback counts for the queue's poison limit: five in a row stop
-// the queue. A failure that another try will not mend is better recorded, or sent back with
+// the queue. (An ExternalHandler that cannot be reached is another matter: see there.) A failure that another try will not mend is better recorded, or sent back with
 // EndWithError, than returned.
 //
 // The conversation group is held during the call, so that calls for one group never overlap, on any host. Calls for
@@ -167,6 +167,12 @@ type goRunner struct {
 }
 
 func (r *goRunner) open(ctx context.Context) (session, error) {
+	// Before there is a connection, which others may need while it is found out.
+	if h, ok := r.handler.(*ExternalHandler); ok {
+		if err := h.transport.ready(ctx); err != nil {
+			return nil, err
+		}
+	}
 	conn, err := r.a.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -190,7 +196,12 @@ type goSession struct {
 	conn *pgxpool.Conn
 }
 
-func (s *goSession) pid() uint32 { return s.conn.Conn().PgConn().PID() }
+func (s *goSession) pid() uint32 {
+	if s.a.cfg.Pooler {
+		return 0 // it would be the pooler's invention
+	}
+	return s.conn.Conn().PgConn().PID()
+}
 
 // close lets the pool destroy a connection that is broken or still in a transaction.
 func (s *goSession) close(bool) { s.conn.Release() }
@@ -232,11 +243,35 @@ func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome,
 	if ctx.Err() != nil {
 		return full, nil // the shutdown timeout has passed
 	}
+	unavailable, isUnavailable := errors.AsType[*unavailableError](err)
+	if isUnavailable && !unavailable.counts {
+		s.excuse(ctx, tx)
+		rollback(ctx, tx)
+		return nothing, err
+	}
 	// Back off first: with the rollback the group is free for others.
 	delay, backoffErr := s.a.backOffGroup(ctx, s.queue, messages[0].Group)
 	s.report(ctx, messages, delay, err)
 	rollback(ctx, tx)
+	if isUnavailable {
+		return nothing, err
+	}
 	return worked, backoffErr
+}
+
+// excuse sees to it that the rollback of the transaction does not count as a failure of its messages. What has nobody to
+// work on it waits for that however often it is tried.
+func (s *goSession) excuse(ctx context.Context, tx pgx.Tx) {
+	// One at a time: each takes the place of the entry before its own, which may be about to do the same.
+	s.a.excusing.Lock()
+	defer s.a.excusing.Unlock()
+	ctx, cancel := detach(ctx)
+	defer cancel()
+	_, err := tx.Exec(ctx, `select sb.excuse_reader(queue_id => @queue_id::integer, pid => pg_catalog.pg_backend_pid())`,
+		pgx.StrictNamedArgs{"queue_id": s.queue})
+	if err != nil {
+		s.a.log.WarnContext(ctx, "what is rolled back counts as failed", "queue", s.name, "error", err)
+	}
 }
 
 // receive begins a transaction, takes one of so many reader slots for it and, if there is one, receives, all in one

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The package depends on the client, pgx and the standard library only: services link it.
+// The package depends on the client, pgx and the standard library only, and on what needs nothing but the latter: services
+// link it.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -33,7 +34,7 @@ func TestImports(t *testing.T) {
 			switch {
 			case !strings.Contains(first, "."): // standard library
 			case strings.HasPrefix(name, "github.com/jackc/pgx/v5"):
-			case name == "github.com/pgsbroker/sbroker/sbroker":
+			case name == "github.com/pgsbroker/sbroker/sbroker", name == "github.com/pgsbroker/sbroker/internal/nearest":
 			default:
 				t.Errorf("%s imports %s", path, name)
 			}

@@ -1,6 +1,7 @@
 package activator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,6 +46,7 @@ type monitor struct {
 	limit   int    // of readers, over all activators
 	slots   int    // new readers take one of so many slots: less than limit while readers are left over from a higher limit
 	isOn    bool
+	saidOff bool // the log has it that the queue is off
 
 	// Readers.
 	running    map[*reader]struct{}
@@ -58,6 +60,7 @@ type monitor struct {
 	// Rest after failures: no reader is started before restUntil.
 	restUntil time.Time
 	failures  int           // of the procedure or the connection, in a row
+	isDown    bool          // the handler could not work when it was last tried, whatever it was asked
 	guard     time.Duration // the last rest of a procedure that did not receive; 0 for one that does
 	guardSeen int64         // the receive counter then
 	retryAt   time.Time     // when the group that failed last comes out of its back-off
@@ -92,10 +95,25 @@ func (m *monitor) configure(p plannedQueue, r runner, option int) (retired runne
 	changed := r != m.runner || slots > m.slots || p.IsOn != m.isOn || p.Version != m.version
 	m.runner, m.limit, m.slots, m.isOn, m.version = r, limit, slots, p.IsOn, p.Version
 	if changed {
-		m.restUntil, m.failures, m.guard = time.Time{}, 0, 0
+		m.restUntil, m.failures, m.guard, m.isDown = time.Time{}, 0, 0, false
 		m.lookBy(time.Now())
 	}
 	return retired
+}
+
+// logSwitch says in the log that the queue is off, once, and when that is over.
+func (m *monitor) logSwitch(isOn bool) {
+	m.mu.Lock()
+	changed := m.saidOff == isOn
+	m.saidOff = !isOn
+	m.mu.Unlock()
+	switch {
+	case changed && isOn:
+		m.log.Info("the queue is on again")
+	case changed:
+		m.log.Warn("the queue is off, or the broker is: nothing is received here until it is switched on, " +
+			"with sb.alter_queue(name, enabled => true)")
+	}
 }
 
 // readerLimit is how many readers a queue may have, over all activators: the lower of the queue's own limit
@@ -139,7 +157,7 @@ func (m *monitor) start() {
 	}
 	if len(m.running) == 0 {
 		m.productive, m.busySince = false, now
-	} else if m.guard > 0 || m.failures > 0 {
+	} else if m.guard > 0 || m.failures > 0 || m.isDown {
 		return // one is enough to find out whether it works again
 	}
 	m.startedAt = now
@@ -167,6 +185,9 @@ func (m *monitor) read(r *reader) {
 		}
 		if pause := m.finish(r, end); pause > 0 {
 			m.a.cfg.Observer.Observe(BackedOff{Queue: m.name, For: pause})
+			if _, ok := errors.AsType[*errNotReceived](end.err); ok && pause > firstGuard {
+				m.a.cfg.Observer.Observe(NotReceived{Queue: m.name})
+			}
 		}
 		m.a.cfg.Observer.Observe(ReaderStopped{Queue: m.name})
 	}()
@@ -191,6 +212,7 @@ func (m *monitor) read(r *reader) {
 			end = ending{outcome: out, err: err, wakes: wakes}
 			return
 		}
+		m.answered()
 	}
 }
 
@@ -205,13 +227,37 @@ type ending struct {
 func (m *monitor) next(r runner) (slots int, wakes uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.slots, m.wakes, m.runner == r && m.isOn && m.slots > 0 && len(m.running) <= m.limit && m.a.mayStart()
+	return m.slots, m.wakes, m.runner == r && m.isOn && m.slots > 0 && len(m.running) <= m.limit && m.a.mayStart() && !m.isResting()
+}
+
+// isResting reports whether the handler is to be left alone, also by readers that run. The caller holds the mutex.
+func (m *monitor) isResting() bool { return m.isDown && time.Now().Before(m.restUntil) }
+
+// answered says that the handler has worked on something, or has refused it.
+func (m *monitor) answered() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isDown || m.isResting() { // what has begun before the rest proves nothing
+		return
+	}
+	m.isDown = false
+	if m.failures > 0 {
+		m.log.Info("the handler works again")
+	}
+	m.proceed()
 }
 
 // found says that a reader has found something: there may be more, for another one.
 func (m *monitor) found() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.isDown { // else it is not known yet what the handler makes of it
+		m.proceed()
+	}
+}
+
+// proceed takes in that the queue is being worked on. The caller holds the mutex.
+func (m *monitor) proceed() {
 	if !m.productive {
 		m.productive = true
 		m.a.reporter.poke()
@@ -256,7 +302,10 @@ func (m *monitor) finish(r *reader, end ending) (pause time.Duration) {
 		m.start()
 	default:
 		m.emptyAt = now
-		m.failures, m.guard = 0, 0
+		m.guard = 0
+		if !m.isDown {
+			m.failures = 0
+		}
 		if len(m.running) > 0 {
 			break
 		}
@@ -276,6 +325,7 @@ func (m *monitor) finish(r *reader, end ending) (pause time.Duration) {
 // rest keeps the queue from being read for a while, after an error of its reader. The caller holds the mutex.
 func (m *monitor) rest(now time.Time, err error) (pause time.Duration) {
 	unreceived, isUnreceived := errors.AsType[*errNotReceived](err)
+	unavailable, isUnavailable := errors.AsType[*unavailableError](err)
 	switch {
 	case !m.a.mayStart():
 		return 0
@@ -303,6 +353,19 @@ func (m *monitor) rest(now time.Time, err error) (pause time.Duration) {
 			level = slog.LevelDebug
 		}
 		m.log.Log(context.Background(), level, err.Error(), "retry_in", pause)
+	case isUnavailable && m.isResting(): // it has begun before the rest
+		if at := now.Add(unavailable.after); at.After(m.restUntil) {
+			m.restUntil = at
+		}
+		return 0
+	case isUnavailable && unavailable.known:
+		m.isDown = true
+		pause = unavailable.after
+	case isUnavailable:
+		m.isDown = true
+		m.failures++
+		pause = cmp.Or(unavailable.after, backoff(m.failures))
+		m.log.Warn("the handler cannot work now and is left alone", "failures", m.failures, "retry_in", pause, "error", err)
 	default:
 		m.failures++
 		pause = backoff(m.failures)
@@ -489,7 +552,7 @@ func (m *monitor) flagState() (want, up bool) {
 // state is for show. The caller holds the mutex.
 func (m *monitor) state() string {
 	switch {
-	case m.guard > 0 || m.failures > 0:
+	case m.guard > 0 || m.failures > 0 || m.isDown:
 		return stateNotified
 	case len(m.running) > 0 && m.productive:
 		return stateReceiving

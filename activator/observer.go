@@ -61,6 +61,10 @@ type BackedOff struct {
 	For   time.Duration
 }
 
+// NotReceived says that an activation procedure or program has ended, more than once in a row, without receiving what is
+// there. The queue is left alone for a while, as a BackedOff tells too.
+type NotReceived struct{ Queue sbroker.QueueName }
+
 // Notified says that a notification was heard.
 type Notified struct {
 	// Queue is empty for one that is about no queue in particular, on the channel sb_events.
@@ -88,6 +92,7 @@ func (ReaderStarted) event() {}
 func (ReaderStopped) event() {}
 func (HandlerCalled) event() {}
 func (BackedOff) event()     {}
+func (NotReceived) event()   {}
 func (Notified) event()      {}
 func (Polled) event()        {}
 func (Listening) event()     {}

@@ -120,6 +120,8 @@ type process struct {
 	done  chan struct{} // closed when the program has ended and all it has written has been read
 	err   error         // how it ended; not before done
 
+	unread int // bytes of its standard input that it has left; -1: the system does not tell. Not before done
+
 	mu     sync.Mutex
 	reaped bool // the group's number may be somebody else's
 }
@@ -177,6 +179,7 @@ func startProcess(c Command, env map[string]string, readOutput func(*process, io
 		_ = stdout.SetReadDeadline(deadline) // somebody out of the group may have the other ends
 		_ = stderr.SetReadDeadline(deadline)
 		readers.Wait()
+		p.unread = unread(p.stdin)
 		closeAll(p.stdin, stdout, stderr)
 		close(p.done)
 	}()

@@ -7,7 +7,7 @@ begin
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
       perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
-      lock table sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      lock table sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.queue, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
@@ -59,11 +59,13 @@ alter function sb_internal._has_message(for_conversation uuid, group_id uuid) re
 alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
 alter function sb_internal._may_become(caller name, role name) rename to "_may_become~old";
 alter function sb_internal._share_names(service text, contract text) rename to "_share_names~old";
+alter function sb_internal._stopped_by(queue_id integer) rename to "_stopped_by~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
 alter function sb_internal._excuse_reader(caller name, queue_id integer, pid integer) rename to "_excuse_reader~old";
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "_probe_queue~old";
 alter function sb.excuse_reader(queue_id integer, pid integer) rename to "excuse_reader~old";
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "probe_queue~old";
+alter view sb.service_queues rename to "service_queues~old";
 -- sqlgen:begin functions/internal/_after_restore.sql sha256:7ef8b14dcbc1d75a23e613bdff118ddcb666a3a038085481ffb84556e7fd6da9
 create or replace function sb_internal._after_restore(caller name)
   returns void
@@ -170,6 +172,89 @@ comment on function sb_internal._alter_authorization(name, text, text, name) is
   'ALTER AUTHORIZATION behind sb.alter_authorization.';
 revoke all on function sb_internal._alter_authorization(name, text, text, name) from public;
 -- sqlgen:end functions/internal/_alter_authorization.sql
+-- sqlgen:begin functions/internal/_alter_queue.sql sha256:eff23b7999fba7b6153c3a4204bb6f0710d0c3d13764b2294a22bd240e9f0965
+create or replace function sb_internal._alter_queue(
+  caller name,
+  name text,
+  enabled boolean,
+  retention boolean,
+  activation_procedure text,
+  max_queue_readers integer,
+  activation_enabled boolean,
+  execute_as name,
+  poison_message_handling boolean,
+  drop_activation boolean
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  object record;
+  changes_activation boolean := num_nonnulls(_alter_queue.activation_procedure, _alter_queue.max_queue_readers,
+    _alter_queue.activation_enabled, _alter_queue.execute_as) > 0;
+begin
+  perform sb_internal._lock_catalog();
+  object := sb_internal._lookup('queue', _alter_queue.name);
+  perform sb_internal._require_owner(_alter_queue.caller, object.owner, 'alter queue ' || _alter_queue.name);
+  perform sb_internal._require_user_object(object.id, 'queue ' || _alter_queue.name);
+  if _alter_queue.drop_activation and changes_activation then
+    perform sb_internal._raise('22023', array['drop_activation excludes all other activation settings']);
+  elsif _alter_queue.drop_activation is not true and not changes_activation
+    and num_nonnulls(_alter_queue.enabled, _alter_queue.retention, _alter_queue.poison_message_handling) = 0
+  then
+    perform sb_internal._raise('22023', array['nothing to change for queue ' || _alter_queue.name]);
+  end if;
+
+  -- Switching on again frees a queue whose reader was started but never received (R-317). Before the
+  -- queue row, as in a send whose event finds its subscriber gone.
+  if _alter_queue.enabled or _alter_queue.activation_enabled then
+    update sb_internal.queue_monitor as m
+       set state = 'INACTIVE'
+     where m.queue_id = object.id
+       and m.state <> 'INACTIVE';
+  end if;
+  if _alter_queue.drop_activation then
+    update sb_internal.queue as q
+       set activation_procedure = null,
+           max_readers = null,
+           is_activation_enabled = false,
+           execute_as = null
+     where q.queue_id = object.id;
+  elsif changes_activation then
+    if _alter_queue.activation_enabled and _alter_queue.activation_procedure is null
+      and (select q.activation_procedure is null from sb_internal.queue as q where q.queue_id = object.id)
+    then
+      perform sb_internal._raise('S9614', array['(none)'], 'queue=' || _alter_queue.name);
+    end if;
+    perform sb_internal._set_activation(_alter_queue.caller, object.id, _alter_queue.activation_procedure,
+      _alter_queue.max_queue_readers, _alter_queue.activation_enabled, _alter_queue.execute_as);
+  end if;
+  update sb_internal.queue as q
+     set is_enabled = coalesce(_alter_queue.enabled, q.is_enabled),
+         is_retention_enabled = coalesce(_alter_queue.retention, q.is_retention_enabled),
+         is_poison_message_handling_enabled =
+           coalesce(_alter_queue.poison_message_handling, q.is_poison_message_handling_enabled)
+   where q.queue_id = object.id;
+  if _alter_queue.enabled then
+    perform sb_internal._poison_reset(object.id);
+    perform sb_internal._deliver_now(object.id, null);
+    perform sb_internal._look_again(object.id);
+  end if;
+  -- Not only for those who announced that they wait: whoever listens has to look again.
+  perform pg_notify('sb_queue_' || object.id, '');
+  perform sb_internal._announce(
+    case _alter_queue.enabled when true then 'queue_enabled' when false then 'queue_disabled' else 'queue_altered' end,
+    'queue', _alter_queue.name);
+end
+$$;
+comment on function sb_internal._alter_queue(name, text, boolean, boolean, text, integer, boolean, name, boolean, boolean) is
+  'ALTER QUEUE behind sb.alter_queue.';
+revoke all on function sb_internal._alter_queue(name, text, boolean, boolean, text, integer, boolean, name, boolean, boolean) from public;
+-- sqlgen:end functions/internal/_alter_queue.sql
 -- sqlgen:begin functions/internal/_alter_route.sql sha256:f38b9c636d7d9edeb1a2296c198b4494206525a5f5dcdd005de2d6404186cb5c
 create or replace function sb_internal._alter_route(
   caller name,
@@ -1039,6 +1124,82 @@ comment on function sb_internal._first_send(uuid) is
   'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
 revoke all on function sb_internal._first_send(uuid) from public;
 -- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:87d0f8dd2a1b9a3e9e64ad5ef9656ec55ae5b40a5882e48d7871ad1673cde6d4
+create or replace function sb_internal._get_conversation_group(
+  caller name,
+  queue_name text,
+  timeout interval
+)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  q record;
+  deadline timestamptz;
+  nap double precision := 0.005::double precision;
+  held uuid;
+begin
+  select o.queue_id
+    into q
+    from sb_internal.queue as o
+   where o.name = _get_conversation_group.queue_name;
+  if not found then
+    perform sb_internal._require_name(_get_conversation_group.queue_name, 'queue', 128);
+    perform sb_internal._raise('S0208', array[_get_conversation_group.queue_name]);
+  end if;
+  deadline := case
+    when _get_conversation_group.timeout < interval '0'
+      or _get_conversation_group.timeout > interval '1000 years'
+    then 'infinity'
+    when _get_conversation_group.timeout > interval '0' then sb_internal._now() + _get_conversation_group.timeout
+  end;
+  loop
+    select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_poison_message_handling_enabled,
+           o.has_activation_event, b.priority_levels
+      into q
+      from sb_internal.queue as o
+     cross join sb_internal.broker as b
+     where o.queue_id = q.queue_id
+       and b.singleton;
+    if not found then
+      perform sb_internal._raise('S0208', array[_get_conversation_group.queue_name]);
+    end if;
+    if not sb_internal._may(_get_conversation_group.caller, q.owner, q.receivers) then
+      perform sb_internal._raise('42501', array[_get_conversation_group.caller::text, 'receive from queue ' || q.name]);
+    end if;
+    if not q.is_enabled then
+      perform sb_internal._raise('S9617', array[q.name]);
+    end if;
+    if q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id) then
+      perform sb_internal._poison_disable(q.queue_id);
+      return null;
+    end if;
+    select g.conversation_group_id
+      into held
+      from sb_internal._next_group(q.queue_id, q.priority_levels) as g;
+    exit when held is not null or deadline is null or sb_internal._now() >= deadline;
+    perform pg_sleep(case when deadline = 'infinity' then nap
+      else greatest(0, least(nap, extract(epoch from deadline - sb_internal._now()))) end);
+    nap := least(nap * 1.5, 0.25);
+  end loop;
+  if q.has_activation_event then
+    perform sb_internal._monitor_receive(q.queue_id, held is not null);
+  end if;
+  return held;
+end
+$$;
+comment on function sb_internal._get_conversation_group(name, text, interval) is
+  'GET CONVERSATION GROUP behind sb.get_conversation_group.';
+revoke all on function sb_internal._get_conversation_group(name, text, interval) from public;
+-- sqlgen:end functions/internal/_get_conversation_group.sql
 -- sqlgen:begin functions/internal/_get_state.sql sha256:b6532526e27643617647d1f96d487d866f23e6982761922323df904058eaf268
 create or replace function sb_internal._get_state(caller name, conversation_group_id uuid)
   returns jsonb
@@ -1874,6 +2035,71 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
+-- sqlgen:begin functions/internal/_move_service.sql sha256:f51e76e2fe74233fe7f012fd4ffd9708d253dfb556622dced3685e062b681e0a
+create or replace function sb_internal._move_service(service_id integer, from_queue_id integer, to_queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  moving uuid[];
+begin
+  -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
+  -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
+  if not sb_internal._lock_table('sb_internal.message', '10 s') then
+    perform sb_internal._raise('S3716', array['service ' || s.name, 'transactions that have touched messages'],
+      'retry=when no receive waits and no handler runs')
+       from sb_internal.service as s
+      where s.service_id = _move_service.service_id;
+  end if;
+  perform sb_internal._raise('S9617', array[q.name])
+     from sb_internal.queue as q
+    where q.queue_id in (_move_service.from_queue_id, _move_service.to_queue_id)
+      and not sb_internal._queue_is_on(q.queue_id);
+
+  update sb_internal.service as s
+     set queue_id = _move_service.to_queue_id
+   where s.service_id = _move_service.service_id;
+  select array_agg(e.conversation_handle)
+    into moving
+    from sb_internal.endpoint as e
+   where e.service_id = _move_service.service_id;
+
+  -- Orders are never reused in another queue: new ones, in the old order.
+  with moved as (
+    delete from sb_internal.message as m
+     where m.queue_id = _move_service.from_queue_id
+       and m.conversation_handle = any (moving)
+    returning m.*
+  )
+  insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+    message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+  select nextval('sb_internal.queuing_order'), o.message_sequence_number, o.message_enqueue_time,
+         _move_service.to_queue_id, o.message_type_id, o.conversation_handle, o.conversation_group_id,
+         o.priority, o.message_body
+    from (
+      select m.*
+        from moved as m
+       order by m.queuing_order
+    ) as o;
+  update sb_internal.retained_message as r
+     set queue_id = _move_service.to_queue_id
+   where r.conversation_handle = any (moving);
+  update sb_internal.due as d
+     set queue_id = _move_service.to_queue_id
+   where d.conversation_handle = any (moving);
+
+  perform pg_notify('sb_queue_' || _move_service.from_queue_id, '');
+  perform sb_internal._look_again(_move_service.to_queue_id);
+end
+$$;
+comment on function sb_internal._move_service(integer, integer, integer) is
+  'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages, waiting receives included, at most 10 s and never in the way of others for more than a fifth of a second; then S3716.';
+revoke all on function sb_internal._move_service(integer, integer, integer) from public;
+-- sqlgen:end functions/internal/_move_service.sql
 -- sqlgen:begin functions/internal/_next_group.sql sha256:eaee01ea0b29517caf3ffda3c3825ad2d2a7694e9da1b7d760ca27584cf91568
 create or replace function sb_internal._next_group(
   queue_id integer,
@@ -2140,6 +2366,41 @@ comment on function sb_internal._poison_count(integer, boolean) is
   'How many transactions in a row received from the queue and rolled back, newest first up to the last committed one (R-350); those still running are passed over, or counted as if they were to fail. Survives the rollbacks it counts.';
 revoke all on function sb_internal._poison_count(integer, boolean) from public;
 -- sqlgen:end functions/internal/_poison_count.sql
+-- sqlgen:begin functions/internal/_poison_disable.sql sha256:44d2644aaef0aad62b2cbc069b6d16337d09125de200a13a4eb73c3d5e9d8a31
+create or replace function sb_internal._poison_disable(queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  queue_name text;
+begin
+  -- Whoever commits first makes it lasting; a rival that is about to is not waited for.
+  perform 1
+     from sb_internal.queue as q
+    where q.queue_id = _poison_disable.queue_id
+      and q.is_enabled
+      for no key update skip locked;
+  if not found then
+    return;
+  end if;
+  update sb_internal.queue as q
+     set is_enabled = false
+   where q.queue_id = _poison_disable.queue_id
+  returning q.name into queue_name;
+  perform sb_internal._send_event(_poison_disable.queue_id, 'BROKER_QUEUE_DISABLED');
+  perform pg_notify('sb_events',
+    json_build_object('event', 'queue_disabled', 'queue', queue_name, 'cause', 'poison')::text);
+  perform pg_notify('sb_queue_' || _poison_disable.queue_id, '');
+end
+$$;
+comment on function sb_internal._poison_disable(integer) is
+  'Writes down that the poison limit switched the queue off and sends BROKER_QUEUE_DISABLED, in this transaction.';
+revoke all on function sb_internal._poison_disable(integer) from public;
+-- sqlgen:end functions/internal/_poison_disable.sql
 -- sqlgen:begin functions/internal/_poison_reset.sql sha256:5b9b8c42e1a00d2c027a5f570692535ede57970fa605be76aee78e841564103d
 create or replace function sb_internal._poison_reset(queue_id integer)
   returns void
@@ -2554,6 +2815,278 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
+-- sqlgen:begin functions/internal/_receive.sql sha256:037e9362fcdb85a5cf99da8e8248e9aa57dd30f76f0d8276da75209b4e6c356c
+-- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
+-- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
+-- make expensive on paper would be compiled, for longer than it runs.
+create or replace function sb_internal._receive(
+  caller name,
+  queue_name text,
+  max_messages integer,
+  for_conversation uuid,
+  for_group uuid,
+  timeout interval
+)
+  returns table (status smallint, priority smallint, queuing_order bigint, conversation_group_id uuid,
+    conversation_handle uuid, message_sequence_number bigint, service_name text, service_id integer,
+    service_contract_name text, service_contract_id integer, message_type_name text, message_type_id integer,
+    validation text, message_body bytea, message_enqueue_time timestamptz)
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  q record;
+  e record;
+  is_common boolean;
+  hint bigint;
+  found_at bigint;
+  lowest bigint;
+  remaining bigint := coalesce(_receive.max_messages, 9223372036854775807);
+  deadline timestamptz;
+  nap double precision := 0.005::double precision;
+  held uuid;
+  conversation uuid;
+  returned bigint := 0::bigint;
+  retries integer := 0;
+begin
+  if _receive.for_conversation is not null and _receive.for_group is not null then
+    perform sb_internal._raise('22023', array['for_conversation and for_group exclude each other']);
+  end if;
+  if remaining <= 0 then
+    perform sb_internal._raise('22023', array['max_messages must be greater than zero']);
+  end if;
+  select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
+         o.is_poison_message_handling_enabled, o.has_activation_event, b.priority_levels, b.system_names
+    into q
+    from sb_internal.queue as o
+   cross join sb_internal.broker as b
+   where o.name = _receive.queue_name
+     and b.singleton;
+  if not found then
+    perform sb_internal._require_name(_receive.queue_name, 'queue', 128);
+    perform sb_internal._raise('S0208', array[_receive.queue_name]);
+  end if;
+  deadline := case
+    when _receive.timeout is null then null
+    when _receive.timeout < interval '0' or _receive.timeout > interval '1000 years' then 'infinity'
+    when _receive.timeout > interval '0' then clock_timestamp() + _receive.timeout
+  end;
+
+  loop
+    if _receive.caller <> q.owner and not (_receive.caller = any (q.receivers))
+      and not sb_internal._may(_receive.caller, q.owner, q.receivers)
+    then
+      perform sb_internal._raise('42501', array[_receive.caller::text, 'receive from queue ' || q.name]);
+    end if;
+    if not q.is_enabled then
+      perform sb_internal._raise('S9617', array[q.name]);
+    end if;
+    -- While the poison alarm is raised the time of the next full search stays in the past (see
+    -- _poison_record), so that the common case asks one question instead of two.
+    -- A time far ahead is a clock that was set back, or a restored one.
+    is_common := pg_sequence_last_value(('sb_internal.queue_' || q.queue_id || '_search')::regclass)
+      - date_part('epoch', clock_timestamp()) * 1000 between 0 and 60000;
+    if is_common is not true and q.is_poison_message_handling_enabled
+      and sb_internal._poison_limit_reached(q.queue_id)
+    then
+      perform sb_internal._poison_disable(q.queue_id);
+      return;
+    end if;
+
+    held := null;
+    if _receive.for_conversation is not null or _receive.for_group is not null then
+      held := sb_internal._lock_named_group(q.queue_id, _receive.for_conversation, _receive.for_group,
+        _receive.timeout, deadline);
+      conversation := _receive.for_conversation;
+    else
+      if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then
+        -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
+        -- all readers begin there, one a few places on. It says what _claim and _take say; everything
+        -- unusual is left to them.
+        hint := coalesce(pg_sequence_last_value(
+          ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0);
+        for attempt in 0..2 loop
+          select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
+                 true as is_unusual
+            into e
+            from sb_internal.message as m
+           where m.queue_id = q.queue_id
+             and m.priority = q.priority_levels[1]
+             and m.queuing_order >= hint
+           order by m.queuing_order
+           limit 1
+          offset case attempt when 0 then 0 else 1 + ((pg_backend_pid() + 5 * attempt) & 15) end;
+          exit when not found;
+          begin
+            conversation := e.conversation_handle;
+            found_at := e.queuing_order;
+            lowest := -1;
+            if e.message_sequence_number >= 64 then
+              lowest := coalesce((
+                select c.message_sequence_number
+                  from sb_internal.receive_cursor as c
+                 where c.conversation_handle = conversation
+                 order by c.conversation_handle desc, c.message_sequence_number desc
+                 limit 1), -1);
+            end if;
+            select g.conversation_group_id
+              into held
+              from sb.conversation_group as g
+             where g.conversation_group_id = e.conversation_group_id
+               and not exists (
+                 select 1
+                   from sb_internal.group_backoff as b
+                  where b.conversation_group_id = e.conversation_group_id
+                    and b.not_before > clock_timestamp())
+               for no key update skip locked;
+            if found then
+              select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
+                     k.name as contract_name, t.message_type_id, t.name as type_name,
+                     case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
+                       when 'VALID_XML' then 'X' else 'J' end as validation,
+                     m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
+                     exists (
+                       select 1
+                         from sb_internal.due as d
+                        where d.conversation_handle = conversation
+                          and d.due_at <= clock_timestamp()) as is_due,
+                     exists (
+                       select 1
+                         from sb_internal.message as n
+                        where n.conversation_handle = conversation
+                          and n.message_type_id in (1, 2)) as is_unusual
+                into e
+                from sb_internal.endpoint as o
+                join sb_internal.service as s on s.service_id = o.service_id
+                left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+               cross join lateral (
+                 select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
+                        n.message_enqueue_time
+                   from sb_internal.message as n
+                  where n.conversation_handle = o.conversation_handle
+                    and n.message_sequence_number >= lowest
+                  order by n.message_sequence_number
+                  limit 1) as m
+                join sb_internal.message_type as t on t.message_type_id = m.message_type_id
+               where o.conversation_handle = conversation
+                 and o.conversation_group_id = held
+                 and o.state <> 'DO';
+              if not found or e.is_due then
+                -- Nothing there, or a timer, whose turn _next_group knows.
+                perform sb_internal._raise('SB003');
+              end if;
+            end if;
+          exception
+            when sqlstate 'SB003' then
+              held := null;
+          end;
+          exit when held is not null;
+        end loop;
+        if held is not null and not e.is_unusual and q.system_names = 'documented' then
+          delete from sb_internal.message as n
+           where n.ctid = e.ctid;
+          if e.message_sequence_number - greatest(lowest, 0) >= 64 then
+            perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
+          end if;
+          if q.is_poison_message_handling_enabled then
+            perform sb_internal._poison_record(q.queue_id);
+          end if;
+          if found_at > hint + 128 then
+            perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
+          end if;
+          if q.has_activation_event then
+            perform sb_internal._monitor_receive(q.queue_id, true);
+          end if;
+          status := 0;
+          priority := e.priority;
+          queuing_order := e.queuing_order;
+          conversation_group_id := held;
+          conversation_handle := conversation;
+          message_sequence_number := e.message_sequence_number;
+          service_name := e.service_name;
+          service_id := e.service_id;
+          service_contract_name := e.contract_name;
+          service_contract_id := e.service_contract_id;
+          message_type_name := e.type_name;
+          message_type_id := e.message_type_id;
+          validation := e.validation;
+          message_body := e.message_body;
+          message_enqueue_time := e.message_enqueue_time;
+          return next;
+          return;
+        end if;
+      end if;
+      if held is null then
+        select g.conversation_group_id, g.conversation_handle
+          into held, conversation
+          from sb_internal._next_group(q.queue_id, q.priority_levels) as g;
+      end if;
+    end if;
+
+    if held is not null then
+      if conversation is not null and (cardinality(q.priority_levels) = 1 or _receive.for_conversation is not null) then
+        return query
+          select t.*
+            from sb_internal._take(conversation, remaining, q.is_retention_enabled) as t;
+        get diagnostics returned = row_count;
+        remaining := remaining - returned;
+      end if;
+      if remaining > 0 and _receive.for_conversation is null then
+        return query
+          select t.*
+            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining, q.is_retention_enabled) as t;
+        get diagnostics remaining = row_count;
+        returned := returned + remaining;
+      end if;
+      if returned > 0 then
+        if q.is_poison_message_handling_enabled then
+          perform sb_internal._poison_record(q.queue_id);
+        end if;
+        if q.has_activation_event then
+          perform sb_internal._monitor_receive(q.queue_id, true);
+        end if;
+        return;
+      end if;
+      remaining := coalesce(_receive.max_messages, 9223372036854775807);
+      -- What was due had become void (the lifetime of a conversation that has ended): look further.
+      retries := retries + 1;
+      continue when retries <= 16 and _receive.for_conversation is null and _receive.for_group is null;
+    end if;
+
+    exit when deadline is null or clock_timestamp() >= deadline;
+    -- A client that can LISTEN does not come here. The nap grows: no busy loop, no long delay.
+    perform pg_sleep(case when deadline = 'infinity' then nap
+      else greatest(0, least(nap, extract(epoch from deadline - clock_timestamp()))) end);
+    nap := least(nap * 1.5, 0.25);
+
+    -- By id: a queue dropped and made again under the same name is another queue.
+    select o.queue_id, o.name, o.owner, o.receivers, o.is_enabled, o.is_retention_enabled,
+           o.is_poison_message_handling_enabled, o.has_activation_event, b.priority_levels, b.system_names
+      into q
+      from sb_internal.queue as o
+     cross join sb_internal.broker as b
+     where o.queue_id = q.queue_id
+       and b.singleton;
+    if not found then
+      perform sb_internal._raise('S0208', array[_receive.queue_name]);
+    end if;
+  end loop;
+  if q.has_activation_event then
+    perform sb_internal._monitor_receive(q.queue_id, false);
+  end if;
+end
+$$;
+comment on function sb_internal._receive(name, text, integer, uuid, uuid, interval) is
+  'RECEIVE behind sb.receive.';
+revoke all on function sb_internal._receive(name, text, integer, uuid, uuid, interval) from public;
+-- sqlgen:end functions/internal/_receive.sql
 -- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:3ca19c7d133d1212bfb638abe0c5cea8fdbfa65ce39f984b1f75e25757c216b5
 create or replace function sb_internal._refresh_service_status()
   returns trigger
@@ -3412,6 +3945,28 @@ select e.conversation_handle,
 comment on view sb.conversation_endpoints is
   'Both sides of conversations, each with the handle that its side uses; of services whose queue the reader may receive from. conversation_id is what the two sides share. state is SO, CO, DI, DO or ER as it holds now, also when the end is still unread or the lifetime has just passed. send_sequence is the next number to be sent, dialog_timer when the timer is due.';
 -- sqlgen:end views/conversation_endpoints.sql
+-- sqlgen:begin views/service_queues.sql sha256:ce21f1cf04396afd627688caa8000411923ba933f9406d5f1a7e52caebaa7b29
+create or replace view sb.service_queues
+  with (security_barrier = true)
+as
+select q.name,
+       q.queue_id,
+       q.owner,
+       q.max_readers,
+       q.activation_procedure,
+       q.execute_as,
+       q.is_activation_enabled,
+       q.queue_id = any ((select sb_internal._queues_on())::integer[]) as is_receive_enabled,
+       q.queue_id = any ((select sb_internal._queues_on())::integer[]) as is_enqueue_enabled,
+       q.is_retention_enabled,
+       q.is_poison_message_handling_enabled,
+       q.is_system as is_ms_shipped,
+       pg_catalog.to_regrole(pg_catalog.quote_ident(q.owner))::oid::integer as principal_id
+  from sb_internal.queue as q
+ where q.queue_id = any ((select sb_internal._visible(current_user, 'queue'))::integer[]);
+comment on view sb.service_queues is
+  'Queues that the reader owns or may receive from. is_receive_enabled and is_enqueue_enabled go together (R-050) and are false as soon as the poison limit is reached, also before that is written down.';
+-- sqlgen:end views/service_queues.sql
 -- sqlgen:begin grants/grants.sql sha256:865e56a64d49909347abdd5405930160c5eec2a0fbae699ef743864ec3696e21
 -- The whole grant matrix. Nobody but the owner has anything, until a verb gives it:
 --
@@ -3492,3 +4047,6 @@ end
 $$;
 delete from sb_internal.meta where version = 3;
 -- sqlgen:done
+
+-- After the view that shows it.
+alter table sb_internal.queue drop column is_poison_disabled;

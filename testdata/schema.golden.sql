@@ -238,6 +238,7 @@ create table sb_internal.queue (
   execute_as name,
   has_activation_event boolean not null default false,
   is_system boolean not null default false,
+  is_poison_disabled boolean not null default false,
   constraint queue_max_readers_check CHECK (((max_readers >= 0) AND (max_readers <= 32767))),
   constraint queue_name_key UNIQUE (name),
   constraint queue_pkey PRIMARY KEY (queue_id)
@@ -247,6 +248,8 @@ comment on column sb_internal.queue.has_activation_event is
   'A QUEUE_ACTIVATION notification watches this queue.';
 comment on column sb_internal.queue.is_enabled is
   'The switch as written. A queue whose poison limit is reached is off whatever it says: ask _queue_is_on.';
+comment on column sb_internal.queue.is_poison_disabled is
+  'Poison message handling has switched the queue off (is_enabled), not somebody; until it is switched on again.';
 comment on column sb_internal.queue.receivers is
   'Access list: roles that may receive; public stands for everybody.';
 comment on table sb_internal.queue is

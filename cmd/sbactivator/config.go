@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pgsbroker/sbroker/internal/migrate"
+	"github.com/pgsbroker/sbroker/internal/nearest"
 )
 
 const (
@@ -41,6 +42,7 @@ type Config struct {
 // DatabaseConfig says where sb lives.
 type DatabaseConfig struct {
 	URL            string        `mapstructure:"url"`             // empty = PG* variables
+	Pooler         bool          `mapstructure:"pooler"`          // the URL leads through one, in transaction mode
 	PoolSize       int           `mapstructure:"pool_size"`       // 0 = from the readers it needs
 	StartupTimeout time.Duration `mapstructure:"startup_timeout"` // how long run waits for an unreachable database
 }
@@ -67,6 +69,7 @@ type ActivationConfig struct {
 // defaults has every key. Its environment name is SBACTIVATOR_ and the key in capitals with _ for the dot.
 var defaults = map[string]any{
 	"database.url":                "",
+	"database.pooler":             false,
 	"database.pool_size":          0,
 	"database.startup_timeout":    60 * time.Second,
 	"log.level":                   "info",
@@ -197,7 +200,7 @@ func parseTree(content []byte, file string) (tree map[string]any, handlers []Han
 			continue
 		case !isMap:
 			return nil, nil, configErrorf("%s: %s holds further keys, such as %s", file, name,
-				nearest(name+".", slices.Collect(maps.Keys(defaults))))
+				nearest.Of(name+".", slices.Collect(maps.Keys(defaults))))
 		}
 		for _, key := range slices.Sorted(maps.Keys(section)) {
 			if _, known := defaults[name+"."+key]; !known {
@@ -242,8 +245,19 @@ func hideValues(err error) error {
 	return fmt.Errorf("%s: a value of the wrong kind", place)
 }
 
+// knownKeys has all keys, and the sections that hold them.
+func knownKeys() []string {
+	keys := slices.Collect(maps.Keys(defaults))
+	for key := range defaults {
+		if section, _, isIn := strings.Cut(key, "."); isIn {
+			keys = append(keys, section)
+		}
+	}
+	return keys
+}
+
 func unknownKey(file, key string) error {
-	return configErrorf("%s: unknown key %q, the nearest is %q", file, key, nearest(key, slices.Collect(maps.Keys(defaults))))
+	return configErrorf("%s: unknown key %q, the nearest is %q", file, key, nearest.Of(key, knownKeys()))
 }
 
 // checkEnv finds misspelt variables. Far-off names with our prefix are left alone: Kubernetes makes
@@ -258,7 +272,7 @@ func checkEnv(environ []string) error {
 		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
 			continue
 		}
-		if near := nearest(name, known); distance(name, near) <= 2 {
+		if near := nearest.Of(name, known); nearest.Distance(name, near) <= 2 {
 			return configErrorf("unknown variable %s, the nearest is %s", name, near)
 		}
 	}
@@ -333,32 +347,4 @@ func newLogger(cmd *cobra.Command, config LogConfig) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options))
 	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))
-}
-
-// nearest returns the candidate with the smallest edit distance, the first by name among equals.
-func nearest(s string, candidates []string) string {
-	return slices.MinFunc(slices.Sorted(slices.Values(candidates)), func(a, b string) int {
-		return distance(s, a) - distance(s, b)
-	})
-}
-
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -97,6 +97,7 @@ func TestBadConfiguration(t *testing.T) {
 		"databse: {}\n":                                            `unknown key "databse", the nearest is`,
 		"database: { ulr: x }\n":                                   `unknown key "database.ulr", the nearest is "database.url"`,
 		"activation: { polling_interval: 5s }\n":                   `the nearest is "activation.poll_interval"`,
+		"activaton: {}\n":                                          `unknown key "activaton", the nearest is "activation"`,
 		"handler: []\n":                                            `unknown key "handler", the nearest is "handlers"`,
 		"database: postgres://me:hunter2@h/d\n":                    "database holds further keys",
 		"database: { url: { password: hunter2 } }\n":               "database.url",
@@ -215,6 +216,7 @@ handlers:
 func TestBadHandlers(t *testing.T) {
 	for entry, want := range map[string]string{
 		"{ queue: q, type: exec, comand: [x] }":                                      `:2: unknown key "handlers[0].comand", the nearest is "command"`,
+		"{ queue: q, type: exec, command: [x], max_readers: 2 }":                     `unknown key "handlers[0].max_readers", the nearest is "max_queue_readers"`,
 		"{ queue: q, type: exec }\n":                                                 "handlers[0].command: is missing",
 		"{ queue: q, type: http }\n":                                                 "handlers[0].url: is missing",
 		"{ queue: q, command: [x] }":                                                 "handlers[0].type: is missing: exec, http, program",
@@ -302,16 +304,5 @@ func TestEmptyVariable(t *testing.T) {
 	t.Setenv("SBACTIVATOR_DATABASE_URL", "")
 	if got, err := load(t, "database: { url: 'host=file' }\n"); err != nil || got.Database.URL != "" {
 		t.Errorf("%+v, %v", got.Database, err)
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"url", "ulr", 2}, {"same", "same", 0}} {
-		if got := distance(test.a, test.b); got != test.want {
-			t.Errorf("%q to %q: %d, want %d", test.a, test.b, got, test.want)
-		}
 	}
 }

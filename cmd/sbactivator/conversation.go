@@ -53,7 +53,7 @@ func parseHandle(text string) (sbroker.Handle, error) {
 
 // oneHandle is for commands whose argument is a handle: another one is wrong usage.
 func oneHandle(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+	if err := oneArg("HANDLE", "conversation list")(cmd, args); err != nil {
 		return err
 	}
 	_, err := parseHandle(args[0])
@@ -599,7 +599,7 @@ the other one: for conversations whose other side is gone for good.`,
 					return err
 				}
 				if !yes {
-					if err := confirm(ctx, cmd, before.question(handle, cleanup)); err != nil {
+					if err := confirm(ctx, cmd, before.question(handle, cleanup), "nothing was ended"); err != nil {
 						return err
 					}
 				}
@@ -662,8 +662,8 @@ func (c *conversation) question(handle sbroker.Handle, cleanup bool) string {
 		verb, side.Service, side.FarService, side.StateDesc, plural(lost, "message"))
 }
 
-// confirm asks at the terminal. Everything but a yes is no.
-func confirm(ctx context.Context, cmd *cobra.Command, question string) error {
+// confirm asks at the terminal. Everything but a yes is no, which the error says with what did not happen.
+func confirm(ctx context.Context, cmd *cobra.Command, question, otherwise string) error {
 	if _, err := io.WriteString(cmd.ErrOrStderr(), screen.Clean(question)+" [y/N] "); err != nil {
 		return err
 	}
@@ -674,11 +674,11 @@ func confirm(ctx context.Context, cmd *cobra.Command, question string) error {
 	}()
 	select {
 	case <-ctx.Done():
-		return errors.New("interrupted; nothing was ended")
+		return errors.New("interrupted; " + otherwise)
 	case text := <-answer:
 		if text == "y" || text == "yes" {
 			return nil
 		}
-		return errors.New("nothing was ended")
+		return errors.New(otherwise)
 	}
 }

@@ -110,68 +110,129 @@ func newestPsql() string {
 	return found[len(found)-1]
 }
 
-// The Go code in README.md is part of the examples, which are compiled and run.
-func TestReadmeGo(t *testing.T) {
-	t.Parallel()
-	lines := func(text string) string {
-		var b strings.Builder
-		for line := range strings.Lines(text) {
-			b.WriteString(strings.TrimSpace(line) + "\n")
-		}
-		return b.String()
-	}
-	examples := lines(readFile(t, "sbroker/example_test.go") + readFile(t, "activator/example_test.go"))
-	list := blocks(readFile(t, "README.md"), "go")
-	if len(list) != 2 {
-		t.Fatalf("%d blocks of Go", len(list))
-	}
-	for _, block := range list {
-		if !strings.Contains(examples, lines(block)) {
-			t.Errorf("no example contains:\n%s", block)
-		}
-	}
+// The shop that README.md sets up, with roles of other names.
+type shop struct {
+	db    *pgtest.DB
+	names map[string]string // from those in README.md
+	owner *pgx.Conn
+	order string // the last block
 }
 
-// What README.md says about installing leads to an activation procedure at work.
-func TestReadmeInstall(t *testing.T) {
-	t.Parallel()
+// readmeShop does what README.md says about installing.
+func readmeShop(t *testing.T) *shop {
+	t.Helper()
 	db := pgtest.Empty(t)
-	names := map[string]string{"mydb": db.Name}
+	s := &shop{db: db, names: map[string]string{"mydb": db.Name}}
 	for _, name := range []string{"shop_owner", "shop_reader", "shop_app", "sbactivator"} {
-		names[name] = db.CreateRole(t, name)
-	}
-	name := regexp.MustCompile(`\b(mydb|shop_owner|shop_reader|shop_app|sbactivator)\b`)
-	run := func(conn *pgx.Conn, sql string) {
-		t.Helper()
-		sql = name.ReplaceAllStringFunc(sql, func(s string) string { return names[s] })
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%v:\n%s", err, sql)
-		}
+		s.names[name] = db.CreateRole(t, name)
 	}
 	list := blocks(readFile(t, "README.md"), "psql")
 	if len(list) != 3 {
 		t.Fatalf("%d blocks", len(list))
 	}
 	made := regexp.MustCompile(`(?m)^create role .*\n`)
-	if n := len(made.FindAllString(list[0], -1)); n != len(names)-1 {
+	if n := len(made.FindAllString(list[0], -1)); n != len(s.names)-1 {
 		t.Fatalf("%d roles", n)
 	}
-	run(db.Superuser(t), made.ReplaceAllString(list[0], "")) // CreateRole has made them
-	if code, _, stderr := execute(t, "migrate", "up", "--database-url", db.URLAs(names["shop_owner"])); code != exitDone {
+	s.run(t, db.Superuser(t), made.ReplaceAllString(list[0], "")) // CreateRole has made them
+	if code, _, stderr := execute(t, "migrate", "up", "--database-url", s.url("shop_owner")); code != exitDone {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
-	owner := db.ConnAs(t, names["shop_owner"])
-	run(owner, list[1])
-	activator := startProcess(t, "run", "--database-url", db.URLAs(names["sbactivator"]))
-	run(db.ConnAs(t, names["shop_app"]), list[2])
+	s.owner = db.ConnAs(t, s.names["shop_owner"])
+	s.run(t, s.owner, list[1])
+	s.order = list[2]
+	return s
+}
+
+func (s *shop) url(role string) string { return s.db.URLAs(s.names[role]) }
+
+func (s *shop) run(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	name := regexp.MustCompile(`\b(mydb|shop_owner|shop_reader|shop_app|sbactivator)\b`)
+	sql = name.ReplaceAllStringFunc(sql, func(word string) string { return s.names[word] })
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%v:\n%s", err, sql)
+	}
+}
+
+// awaitOrders returns when that has been ordered, and nothing is left of the conversations.
+func (s *shop) awaitOrders(t *testing.T, log *lockedBuffer, want ...string) {
+	t.Helper()
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		items := pgtest.Strings(t, owner, "select o.item from shop.orders as o")
-		if slices.Equal(items, []string{"chair"}) {
+		items := pgtest.Strings(t, s.owner, "select o.item from shop.orders as o order by o.item")
+		left := pgtest.Strings(t, s.owner, "select e.state_desc from sb.conversation_endpoints as e")
+		if slices.Equal(items, want) && len(left) == 0 {
 			return
 		}
-		if len(items) > 0 || time.Since(start) > 30*time.Second {
-			t.Fatalf("ordered: %q\n%s", items, activator.log)
+		if len(items) > len(want) || time.Since(start) > 30*time.Second {
+			t.Fatalf("ordered: %q, endpoints: %q\n%s", items, left, log)
 		}
+	}
+}
+
+// What README.md says about installing leads to activation procedures at work, which leave no conversation behind.
+func TestReadmeInstall(t *testing.T) {
+	t.Parallel()
+	s := readmeShop(t)
+	activator := startProcess(t, "run", "--database-url", s.url("sbactivator"))
+	app := s.db.ConnAs(t, s.names["shop_app"])
+	s.run(t, app, s.order)
+	s.awaitOrders(t, activator.log, "chair")
+	s.run(t, app, strings.Replace(s.order, `"item"`, `"itme"`, 1))
+	s.run(t, app, strings.Replace(s.order, "chair", "table", 1))
+	s.awaitOrders(t, activator.log, "chair", "table")
+	if got := activator.log.String(); !strings.Contains(got, "order not taken: no item") {
+		t.Errorf("nothing in the log about an order without an item:\n%s", got)
+	}
+}
+
+// The programs in README.md are those in examples, and do what it says.
+func TestReadmeGo(t *testing.T) {
+	t.Parallel()
+	var (
+		list     = blocks(readFile(t, "README.md"), "go")
+		programs = []string{"order", "take-orders"}
+		bin      = t.TempDir()
+	)
+	if len(list) != len(programs) {
+		t.Fatalf("%d blocks of Go", len(list))
+	}
+	for i, name := range programs {
+		if list[i] != readFile(t, "examples/"+name+"/main.go") {
+			t.Errorf("examples/%s/main.go is not what README.md shows", name)
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+string(filepath.Separator), "./examples/...")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	s := readmeShop(t)
+	readme := strings.Join(strings.Fields(readFile(t, "README.md")), " ")
+	off := regexp.MustCompile("`(select sb.alter_queue\\('OrderQueue', drop_activation[^`]*)`").FindStringSubmatch(readme)
+	if off == nil {
+		t.Fatal("README.md does not say how to switch activation off")
+	}
+	s.run(t, s.owner, off[1])
+	log := &lockedBuffer{}
+	handler := exec.CommandContext(t.Context(), filepath.Join(bin, "take-orders"), s.url("sbactivator"))
+	handler.Stderr = log
+	if err := handler.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range []string{"chair", "", "table"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "order"), s.url("shop_app"), item).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	s.awaitOrders(t, log, "chair", "table")
+	if err := handler.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := handler.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pgsbroker/sbroker/activator"
+	"github.com/pgsbroker/sbroker/internal/nearest"
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
@@ -113,7 +114,7 @@ func parseHandler(source, path string, item *yaml.Node) (HandlerConfig, error) {
 		known, isKnown := handlerKeys[key.Value]
 		if !isKnown {
 			return h, configErrorf("%s:%d: unknown key %q, the nearest is %q", source, key.Line, path+"."+key.Value,
-				nearest(key.Value, slices.Collect(maps.Keys(handlerKeys))))
+				nearest.Of(key.Value, keysFor(item)))
 		}
 		if given[key.Value] != nil {
 			return fail(key, key.Value, "is there twice")
@@ -135,7 +136,7 @@ func parseHandler(source, path string, item *yaml.Node) (HandlerConfig, error) {
 	case given["type"] == nil:
 		return fail(item, "type", "is missing: %s", strings.Join(handlerTypes, ", "))
 	case !slices.Contains(handlerTypes, h.Type):
-		return fail(given["type"], "type", "there is no type %q, the nearest is %q", h.Type, nearest(h.Type, handlerTypes))
+		return fail(given["type"], "type", "there is no type %q, the nearest is %q", h.Type, nearest.Of(h.Type, handlerTypes))
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if types := handlerKeys[name].types; types != nil && !slices.Contains(types, h.Type) {
@@ -156,6 +157,22 @@ func parseHandler(source, path string, item *yaml.Node) (HandlerConfig, error) {
 		return fail(item, "", "%w", err)
 	}
 	return h, nil
+}
+
+// keysFor returns the keys that a handler of the type that the map has may have; all where it has no such type.
+func keysFor(item *yaml.Node) (keys []string) {
+	handlerType := ""
+	for i := 0; i < len(item.Content); i += 2 {
+		if value := resolve(item.Content[i+1]); item.Content[i].Value == "type" && slices.Contains(handlerTypes, value.Value) {
+			handlerType = value.Value
+		}
+	}
+	for name, key := range handlerKeys {
+		if key.types == nil || handlerType == "" || slices.Contains(key.types, handlerType) {
+			keys = append(keys, name)
+		}
+	}
+	return keys
 }
 
 // command is what exec and program run.

@@ -40,7 +40,7 @@ func serveHTTP(ctx context.Context, config Config, a *activator.Activator, m *me
 	if config.HTTP.Listen == "" {
 		return func() {}, nil
 	}
-	pool, err := askingPool(config.Database.URL)
+	pool, err := askingPool(config.Database)
 	if err != nil {
 		return nil, &configError{err}
 	}
@@ -50,7 +50,7 @@ func serveHTTP(ctx context.Context, config Config, a *activator.Activator, m *me
 		return nil, configErrorf("http.listen: %w; another address, port 0 for a free port, or an empty one for none", err)
 	}
 	r := &readiness{
-		a: a, stopping: ctx.Done(), pollInterval: config.Activation.PollInterval,
+		a: a, stopping: ctx.Done(), pollInterval: config.Activation.PollInterval, pollsOnly: config.Database.Pooler,
 		version: cached[int]{age: versionAge, timeout: versionTimeout, ask: func(ctx context.Context) (version int, err error) {
 			err = pool.QueryRow(ctx, `select coalesce(b.schema_version, 0) from sb.broker as b`).Scan(&version)
 			return version, err
@@ -110,8 +110,8 @@ func answer(w http.ResponseWriter, code int, lines ...string) {
 
 // askingPool is apart from the activator's own connections: a probe that waits for one of those would tell nothing
 // about the database. It connects when there is something to ask.
-func askingPool(url string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
+func askingPool(database DatabaseConfig) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(database.URL)
 	if err != nil {
 		return nil, err // pgx hides the password
 	}
@@ -123,8 +123,10 @@ func askingPool(url string) (*pgxpool.Pool, error) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // as the activator does
 	}
 	conn.RuntimeParams["application_name"] = cmp.Or(conn.RuntimeParams["application_name"], "sbactivator-http") // not as an activator's, which are counted
-	// What is given up here is not to go on there.
-	conn.RuntimeParams["statement_timeout"] = strconv.FormatInt(figuresTimeout.Milliseconds(), 10)
+	if !database.Pooler {
+		// What is given up here is not to go on there. A pooler would refuse to be told so.
+		conn.RuntimeParams["statement_timeout"] = strconv.FormatInt(figuresTimeout.Milliseconds(), 10)
+	}
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
@@ -158,6 +160,7 @@ type readiness struct {
 	a            *activator.Activator
 	stopping     <-chan struct{}
 	pollInterval time.Duration
+	pollsOnly    bool
 	version      cached[int] // of the schema
 }
 
@@ -174,7 +177,7 @@ func (r *readiness) reasons() (list []string) {
 		for _, q := range status.Queues {
 			running += q.Readers
 		}
-		return []string{fmt.Sprintf("stopping: nothing new is started, %d readers are finishing", running)}
+		return []string{fmt.Sprintf("stopping: nothing new is started, %s still at work", plural(int64(running), "reader"))}
 	}
 	if status.Phase == activator.Idle {
 		list = append(list, "starting: not connected to the database yet")
@@ -189,7 +192,7 @@ func (r *readiness) reasons() (list []string) {
 	if status.Phase != activator.Working {
 		return list
 	}
-	if !status.Listening {
+	if !status.Listening && !r.pollsOnly {
 		list = append(list, "not listening: the connection that hears notifications is down, messages are found by polling only")
 	}
 	if since := time.Since(status.LookedAt); !status.LookedAt.IsZero() && since > stallAge+3*r.pollInterval {

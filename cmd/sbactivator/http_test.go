@@ -171,7 +171,7 @@ func TestDraining(t *testing.T) {
 		return w.count(t, "select count(*) from pg_locks as l where not l.granted and l.relation = 'public.done'::regclass") == 1
 	})
 	d.end()
-	d.becomes(t, http.StatusServiceUnavailable, "stopping: nothing new is started, 1 readers are finishing")
+	d.becomes(t, http.StatusServiceUnavailable, "stopping: nothing new is started, 1 reader still at work")
 	d.lives(t)
 	if families := d.scrape(t); value(families, "sbactivator_readers", "server") != 1 {
 		t.Errorf("readers: %v", families["sbactivator_readers"])

@@ -78,6 +78,16 @@ func withLook(cmd *cobra.Command, fn func(ctx context.Context, conn *pgx.Conn) e
 	return fn(cmd.Context(), conn)
 }
 
+// oneArg is for commands with one argument, which another command lists.
+func oneArg(name, list string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%q needs a %s, as %s %s shows them", cmd.CommandPath(), name, cmd.Root().Name(), list)
+		}
+		return cobra.ExactArgs(1)(cmd, args)
+	}
+}
+
 // inSnapshot calls fn in a transaction that sees one moment. Not a read-only one: what counts rollbacks may have to
 // forget numbers that a restore has brought along.
 func inSnapshot(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
@@ -96,7 +106,10 @@ select pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_conf
 		}
 		return fn(tx)
 	})
-	return plainError(err)
+	if err = plainError(err); hasSQLState(err, "42703") || hasSQLState(err, "42P01") || hasSQLState(err, "42883") {
+		return fmt.Errorf("%w; sb may be older here than this program: run sbactivator migrate up", err)
+	}
+	return err
 }
 
 // plainError says what the server has said, with its hint, as one line of plain text.

@@ -26,10 +26,10 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	messages, batches, failures, backOffs, disabled, notifications *prometheus.CounterVec
-	waited, took                                                   *prometheus.HistogramVec
-	polls                                                          *prometheus.CounterVec
-	reconnects, delivered                                          prometheus.Counter
+	messages, batches, failures, unreceived, backOffs, disabled, notifications *prometheus.CounterVec
+	waited, took                                                               *prometheus.HistogramVec
+	polls                                                                      *prometheus.CounterVec
+	reconnects, delivered                                                      prometheus.Counter
 
 	mu        sync.RWMutex
 	queues    map[sbroker.QueueName]*queueMetrics
@@ -38,8 +38,8 @@ type metrics struct {
 
 // queueMetrics are the series of one queue, all there from the start so that rates see the first event.
 type queueMetrics struct {
-	messages, batches, failed, retried, restingGroups, rests, disabled, notifications prometheus.Counter
-	waited, took                                                                      prometheus.Observer
+	messages, batches, failed, retried, unreceived, restingGroups, rests, disabled, notifications prometheus.Counter
+	waited, took                                                                                  prometheus.Observer
 }
 
 func newMetrics() *metrics {
@@ -61,6 +61,8 @@ func newMetrics() *metrics {
 	m.failures = counter("sbactivator_batches_failed_total",
 		"Calls of a handler or activation procedure that were rolled back; retryable are deadlocks and the like, which are nobody's fault.",
 		"queue", "retryable")
+	m.unreceived = counter("sbactivator_not_received_total",
+		"Times that an activation procedure or program has ended without receiving what was there.", "queue")
 	m.waited = histogram("sbactivator_message_wait_seconds",
 		"From the send of the first message of a batch to the start of its handler.",
 		.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
@@ -110,7 +112,7 @@ func (m *metrics) queue(name sbroker.QueueName) *queueMetrics {
 		q = &queueMetrics{
 			messages: m.messages.WithLabelValues(l), batches: m.batches.WithLabelValues(l),
 			failed: m.failures.WithLabelValues(l, "false"), retried: m.failures.WithLabelValues(l, "true"),
-			restingGroups: m.backOffs.WithLabelValues(l, "group"), rests: m.backOffs.WithLabelValues(l, "queue"),
+			unreceived: m.unreceived.WithLabelValues(l), restingGroups: m.backOffs.WithLabelValues(l, "group"), rests: m.backOffs.WithLabelValues(l, "queue"),
 			disabled: m.disabled.WithLabelValues(l), notifications: m.notifications.WithLabelValues(l),
 			waited: m.waited.WithLabelValues(l), took: m.took.WithLabelValues(l),
 		}
@@ -129,7 +131,7 @@ func (m *metrics) retain(exists map[sbroker.QueueName]bool) {
 		}
 		delete(m.queues, name)
 		gone := prometheus.Labels{"queue": label(name)}
-		for _, v := range []*prometheus.CounterVec{m.messages, m.batches, m.failures, m.backOffs, m.disabled, m.notifications} {
+		for _, v := range []*prometheus.CounterVec{m.messages, m.batches, m.failures, m.unreceived, m.backOffs, m.disabled, m.notifications} {
 			v.DeletePartialMatch(gone)
 		}
 		m.waited.DeletePartialMatch(gone)
@@ -161,6 +163,8 @@ func (m *metrics) Observe(e activator.Event) {
 		} else {
 			m.queue(e.Queue).restingGroups.Inc()
 		}
+	case activator.NotReceived:
+		m.queue(e.Queue).unreceived.Inc()
 	case activator.QueueDisabled:
 		m.queue(e.Queue).disabled.Inc()
 	case activator.Notified:

@@ -235,7 +235,7 @@ func TestHeldBack(t *testing.T) {
 		other.Exec("select pg_current_xact_id()")
 	}
 	for role, seesTime := range map[string]bool{db.Owner: false, "": true} {
-		pool, err := askingPool(db.URLAs(role))
+		pool, err := askingPool(DatabaseConfig{URL: db.URLAs(role)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgsbroker/sbroker/internal/migrate"
+	"github.com/pgsbroker/sbroker/internal/screen"
 )
 
 func newMigrateCommand() *cobra.Command {
@@ -30,15 +31,26 @@ through a pooler in transaction mode.`,
 		},
 	}
 
-	var all bool
+	var all, yes bool
 	down := &cobra.Command{
 		Use:   "down",
 		Short: "Undo the newest version; all conversations and messages go with the last one",
-		Args:  cobra.NoArgs,
+		Long: `Undo the newest version, or everything; all conversations and messages go with the last version.
+
+Asks first at a terminal, unless --yes. Elsewhere --all needs --yes when there are conversations.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return migrated(cmd, func(url string) error { return migrate.Down(cmd.Context(), url, all) })
+			return migrated(cmd, func(url string) error {
+				if !yes {
+					if err := confirmDown(cmd, url, all); err != nil {
+						return err
+					}
+				}
+				return migrate.Down(cmd.Context(), url, all)
+			})
 		},
 	}
+	down.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	down.Flags().BoolVar(&all, "all", false, "undo everything and remove both schemas")
 
 	status := &cobra.Command{
@@ -90,6 +102,36 @@ database is at. Nothing but the noted version changes; run migrate up afterwards
 	return cmd
 }
 
+// confirmDown asks whether to go down, or makes sure that nobody has to be asked.
+func confirmDown(cmd *cobra.Command, url string, all bool) error {
+	atTerminal := screen.IsTerminal(cmd.InOrStdin())
+	if !atTerminal && !all {
+		return nil
+	}
+	state, err := migrate.Status(cmd.Context(), url)
+	if err != nil || state.Version == 0 {
+		return err
+	}
+	has, err := migrate.HasConversations(cmd.Context(), url)
+	if err != nil {
+		return err
+	}
+	if !atTerminal {
+		if has {
+			return errors.New("there are conversations, which would go with sb, and no terminal to ask at: pass --yes")
+		}
+		return nil
+	}
+	question := fmt.Sprintf("Undo version %d of sb?", state.Version)
+	if all || state.Version == 1 {
+		question = "Remove sb with its queues, services and everything else?"
+		if has {
+			question = "Remove sb with its queues, services and everything else, all conversations and messages too?"
+		}
+	}
+	return confirm(cmd.Context(), cmd, question, "nothing was undone")
+}
+
 // migrated runs do and says where that has led, also when it failed half-way.
 func migrated(cmd *cobra.Command, do func(url string) error) error {
 	config, err := loadConfig(cmd)
@@ -117,6 +159,10 @@ func migrated(cmd *cobra.Command, do func(url string) error) error {
 }
 
 func printState(w io.Writer, state migrate.State) error {
+	if state.Dirty {
+		_, err := fmt.Fprintf(w, "version not known: a migration was interrupted\ndirty   true\nnext    sbactivator migrate repair, which finds out\n")
+		return err
+	}
 	pending := []string{"none"}
 	for i, m := range state.Pending {
 		if i == 0 {

@@ -46,8 +46,6 @@ select q.name, `+queueStateSQL+` as state, q.owner::text as owner, q.max_readers
           where v.service_queue_id = q.queue_id
           order by v.name collate "C") as services
   from sb.service_queues as q
-  join sb.queue_statistics as s on s.queue_id = q.queue_id
-  join sb.options as o on o.name = 'poison_message_threshold'
  where not q.is_ms_shipped
  order by q.name collate "C"`)
 					return err
@@ -116,15 +114,35 @@ func (l queueList) print(p *page) {
 }
 
 // errNoQueue is for a queue that does not exist as far as the role can see.
-func errNoQueue(name string) error {
-	return fmt.Errorf("there is no queue %q, or this role may not see it; names are case-sensitive", name)
+func errNoQueue(ctx context.Context, tx pgx.Tx, name string) error {
+	near, err := nearestQueue(ctx, tx, name)
+	if err != nil {
+		return err
+	}
+	if near != "" {
+		near = fmt.Sprintf(", the nearest is %q", near)
+	}
+	return fmt.Errorf("there is no queue %q, or this role may not see it%s; names are case-sensitive", name, near)
+}
+
+// nearestQueue returns that of the queues whose name is most like the one given; empty: there is none.
+func nearestQueue(ctx context.Context, tx pgx.Tx, name string) (string, error) {
+	rows, err := tx.Query(ctx, `select q.name from sb.service_queues as q where not q.is_ms_shipped`)
+	if err != nil {
+		return "", err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	return nearest(name, names), nil
 }
 
 func newQueueSwitchCommand(on bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop NAME",
 		Short: "Switch a queue off: receives fail, and messages to it wait in the transmission queue",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArg("NAME", "queue list"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withLook(cmd, func(ctx context.Context, conn *pgx.Conn) error {
 				text, err := switchQueue(ctx, conn, args[0], on)
@@ -155,10 +173,9 @@ func switchQueue(ctx context.Context, conn *pgx.Conn, name string, on bool) (tex
 select `+queueStateSQL+` as state, s.transmission_backlog as waiting, s.ready_messages as ready
   from sb.service_queues as q
   join sb.queue_statistics as s on s.queue_id = q.queue_id
-  join sb.options as o on o.name = 'poison_message_threshold'
  where q.name = $1::text`, name)
 		if err == nil && len(rows) == 0 {
-			err = errNoQueue(name)
+			err = errNoQueue(ctx, tx, name)
 		}
 		if err != nil {
 			return state{}, err
@@ -224,7 +241,7 @@ are text, else in hexadecimal digits.`,
 			case bytes < 0 || bytes > 1<<20:
 				return errors.New("--bytes must be from 0 to 1048576")
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return oneArg("NAME", "queue list")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withLook(cmd, func(ctx context.Context, conn *pgx.Conn) error {
@@ -233,7 +250,7 @@ are text, else in hexadecimal digits.`,
 					var exists bool
 					err = tx.QueryRow(ctx, `select exists (select from sb.service_queues as q where q.name = $1::text)`, args[0]).Scan(&exists)
 					if err == nil && !exists {
-						err = errNoQueue(args[0])
+						err = errNoQueue(ctx, tx, args[0])
 					}
 					if err != nil {
 						return err

@@ -3,15 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pgsbroker/sbroker/activator"
+	"github.com/pgsbroker/sbroker/internal/migrate"
 )
 
 func newRunCommand() *cobra.Command {
@@ -57,6 +60,14 @@ func runActivator(cmd *cobra.Command, config Config) error {
 	defer release()
 	err = a.Run(ctx)
 	if errors.Is(err, activator.ErrCannotStart) {
+		if hasSQLState(err, "42501") {
+			role := "…"
+			if at, parseErr := migrate.ParseURL(config.Database.URL); parseErr == nil {
+				role = at.User
+			}
+			err = fmt.Errorf("%w; the role must be an admin of sb, which another one makes it: select sb.grant_admin('%s')",
+				err, strings.ReplaceAll(role, "'", "''"))
+		}
 		return &configError{err}
 	}
 	return err
@@ -66,6 +77,7 @@ func runActivator(cmd *cobra.Command, config Config) error {
 func activatorConfig(config Config, logger *slog.Logger) activator.Config {
 	return activator.Config{
 		DatabaseURL:     config.Database.URL,
+		Pooler:          config.Database.Pooler,
 		PoolSize:        config.Database.PoolSize,
 		PollInterval:    config.Activation.PollInterval,
 		IdleTimeout:     orNegative(config.Activation.IdleTimeout),

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/pgsbroker/sbroker/internal/doctor"
 	"github.com/pgsbroker/sbroker/internal/screen"
 )
 
@@ -160,6 +161,7 @@ type queueStatus struct {
 	ConsecutiveRollbacks int64    `json:"consecutive_rollbacks"`
 	IsActivationEnabled  bool     `json:"is_activation_enabled"`
 	LastReceiveSeconds   *float64 `json:"last_receive_seconds"`
+	IsNotReceived        bool     `json:"is_not_received"` // has messages for more than a minute that nobody takes
 	IsSystem             bool     `json:"is_system"`
 }
 
@@ -213,11 +215,11 @@ const (
 	endpointSample     = 5000
 )
 
-// queueStateSQL is a queue's state as an expression, over q (sb.service_queues), s (sb.queue_statistics) and o (sb.options).
+// queueStateSQL is a queue's state as an expression, over q (sb.service_queues).
 const queueStateSQL = `
 case
   when q.is_receive_enabled then 'on'
-  when q.is_poison_message_handling_enabled and s.consecutive_rollbacks >= o.value::integer then 'poison'
+  when q.is_poison_disabled then 'poison'
   else 'off'
 end`
 
@@ -234,11 +236,10 @@ select q.name, `+queueStateSQL+` as state, s.ready_messages, s.is_estimate,
        q.max_readers::bigint as max_readers, s.blocked_groups, s.transmission_backlog as undelivered_messages,
        s.consecutive_rollbacks::bigint as consecutive_rollbacks, q.is_activation_enabled,
        extract(epoch from clock_timestamp() - s.last_receive_time)::float8 as last_receive_seconds,
-       q.is_ms_shipped as is_system
+       coalesce(`+doctor.Unread+` or `+doctor.NotReceived+`, false) as is_not_received, q.is_ms_shipped as is_system
   from sb.service_queues as q
   join sb.queue_statistics as s on s.queue_id = q.queue_id
-  join sb.options as o on o.name = 'poison_message_threshold'
- order by q.name collate "C"`)
+ order by q.name collate "C"`, pgx.NamedArgs{"patience": "1 minute"})
 		if err != nil {
 			return err
 		}
@@ -405,10 +406,14 @@ func (r *statusReport) printQueues(p *page) {
 		if q.UndeliveredMessages >= 10000 { // where sb.queue_statistics stops counting
 			bound = "≥"
 		}
-		row := cells(q.Name, q.State, count(q.ReadyMessages, estimate), span(q.OldestReadySeconds), count(q.Readers, "")+"/"+limit,
+		state, color := q.State, stateColor(q.State)
+		if q.IsNotReceived {
+			state, color = "not received", screen.Red
+		}
+		row := cells(q.Name, state, count(q.ReadyMessages, estimate), span(q.OldestReadySeconds), count(q.Readers, "")+"/"+limit,
 			count(q.BlockedGroups, ""), count(q.UndeliveredMessages, bound),
 			fmt.Sprintf("%d/%d", q.ConsecutiveRollbacks, r.Database.PoisonThreshold))
-		row[1].Color = stateColor(q.State)
+		row[1].Color = color
 		for _, i := range []int{5, 6} {
 			if row[i].Text != "0" {
 				row[i].Color = screen.Yellow
@@ -459,7 +464,11 @@ func (r *statusReport) printRest(p *page) {
 	if r.Transactions.OldestSeconds != nil {
 		oldest = ", the oldest for " + span(r.Transactions.OldestSeconds)
 	}
-	p.line("", label+"%d hold conversation groups%s", "Transactions", r.Transactions.HoldingGroups, oldest)
+	hold := "hold"
+	if r.Transactions.HoldingGroups == 1 {
+		hold = "holds"
+	}
+	p.line("", label+"%d %s conversation groups%s", "Transactions", r.Transactions.HoldingGroups, hold, oldest)
 	p.line("", label+"%s", "Transmission", sampled(r.Transmission.Messages, "message", r.Transmission.IsLowerBound, r.Transmission.Estimate))
 	for _, reason := range r.Transmission.Reasons {
 		p.line(screen.Yellow, "  %s, oldest %s, to %s", plural(reason.Messages, "message"), span(reason.OldestSeconds), reason.ToService)

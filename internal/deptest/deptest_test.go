@@ -34,7 +34,7 @@ var rules = []struct {
 	},
 	{
 		"activator", "applications embed it to run Go handlers; it is a client like any other",
-		[]string{module + "sbroker", "github.com/jackc/pgx/v5", "golang.org/x/sync"},
+		[]string{module + "internal/nearest", module + "sbroker", "github.com/jackc/pgx/v5", "golang.org/x/sync"},
 	},
 	{"migrations", "files to embed, for whatever tool applies them", nil},
 	{"testdata", "files to embed", nil},
@@ -54,7 +54,12 @@ var rules = []struct {
 			"github.com/jackc/pgx/v5",
 		},
 	},
+	{
+		"examples", "what README.md shows: a user's program needs nothing else",
+		[]string{module + "activator", module + "sbroker", "github.com/jackc/pgx/v5"},
+	},
 	{"internal/doctor", "queries and what their rows mean", []string{"github.com/jackc/pgx/v5"}},
+	{"internal/nearest", "the activator links it, and so do applications", nil},
 	{"internal/screen", "text for terminals", []string{"golang.org/x/sys"}},
 	{
 		"internal/migrate", "the only one that knows golang-migrate, whose edges it covers",

@@ -80,6 +80,15 @@ func Down(ctx context.Context, url string, all bool) error {
 	return m.down(ctx, all)
 }
 
+// HasConversations reports whether there are conversations, with or without messages, that would go with sb.
+func HasConversations(ctx context.Context, url string) (bool, error) {
+	m, err := newMigrator(url, migrations.FS)
+	if err != nil {
+		return false, err
+	}
+	return m.hasConversations(ctx)
+}
+
 // Status only reads, so it works on a standby too.
 func Status(ctx context.Context, url string) (State, error) {
 	m, err := newMigrator(url, migrations.FS)
@@ -134,6 +143,19 @@ func (m *migrator) up(ctx context.Context) error {
 		}
 		if err := state.check(); err != nil || len(state.Pending) == 0 {
 			return err
+		}
+		if state.Applied == 0 {
+			var grant string
+			err := conn.QueryRow(ctx, `
+				select case when has_database_privilege(current_database(), 'create') then ''
+				            else format('role %I may not create schemas in this database: grant create on database %I to %I;',
+				                   current_user, current_database(), current_user) end`).Scan(&grant)
+			if err != nil {
+				return err
+			}
+			if grant != "" {
+				return errors.New(grant)
+			}
 		}
 		// Asked first, because "if not exists" needs the right to create even when it does.
 		var exists bool
@@ -201,7 +223,31 @@ func (m *migrator) status(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	defer closeConn(conn)
-	return m.read(ctx, conn)
+	state, err := m.read(ctx, conn)
+	if isRefusal(err) {
+		if err := become(ctx, conn); err != nil {
+			return state, err
+		}
+		state, err = m.read(ctx, conn)
+	}
+	return state, err
+}
+
+// hasConversations reports whether there is anything that removing sb would destroy.
+func (m *migrator) hasConversations(ctx context.Context) (has bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, m.config)
+	if err != nil {
+		return false, err
+	}
+	defer closeConn(conn)
+	if err := become(ctx, conn); err != nil {
+		return false, err
+	}
+	if err := conn.QueryRow(ctx, `select to_regclass('sb_internal.endpoint') is not null`).Scan(&has); err != nil || !has {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, `select exists (select from sb_internal.endpoint)`).Scan(&has)
+	return has, err
 }
 
 func (m *migrator) repair(ctx context.Context) (changed bool, err error) {
@@ -292,26 +338,46 @@ func (m *migrator) locked(ctx context.Context, f func(*pgx.Conn) error) error {
 		case <-ticker.C:
 		}
 	}
-	// Whoever upgrades, superusers above all, does it as the owner: security definer functions run
-	// with the rights of the role that created them.
-	var owner string
-	err = conn.QueryRow(ctx, `
-		select quote_ident(pg_get_userbyid(c.relowner))
-		  from pg_class as c
-		 where c.oid = to_regclass('sb_internal.meta')
-		   and pg_get_userbyid(c.relowner) <> current_user`).Scan(&owner)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err := become(ctx, conn); err != nil {
 		return err
-	}
-	if owner != "" {
-		if _, err := conn.Exec(ctx, "set role "+owner); err != nil {
-			return fmt.Errorf("only %s, who owns sb, and its members can migrate it: %w", owner, err)
-		}
 	}
 	if _, err := conn.Exec(ctx, settings); err != nil {
 		return err
 	}
 	return f(conn)
+}
+
+// become makes the owner of sb the current role, where there is one. Whoever upgrades, superusers above all, does it as
+// him: security definer functions run with the rights of the role that created them.
+func become(ctx context.Context, conn *pgx.Conn) error {
+	var owner string
+	err := conn.QueryRow(ctx, `
+		select quote_ident(pg_get_userbyid(coalesce(c.relowner, n.nspowner)))
+		  from pg_namespace as n
+		  left join pg_class as c on c.relnamespace = n.oid and c.relname = 'meta'
+		 where n.nspname = 'sb_internal'
+		   -- A schema without the table is what a failed first migration has left. Who may go on with it does.
+		   and (c.relowner is not null or not has_schema_privilege(n.oid, 'usage'))
+		   and pg_get_userbyid(coalesce(c.relowner, n.nspowner)) <> current_user`).Scan(&owner)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "set role "+owner); err != nil {
+		if !isRefusal(err) {
+			return err
+		}
+		return fmt.Errorf("sb belongs to %s: run this as that role or a member of it (%w)", owner, err)
+	}
+	return nil
+}
+
+// isRefusal reports whether rights are missing.
+func isRefusal(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "42501"
 }
 
 // settings keep a migration from waiting for ever, from the search path of its role, and from a

@@ -359,7 +359,7 @@ func TestLostHost(t *testing.T) {
 				s.exec(lingerAtDesk)
 				dir := t.TempDir()
 				settings := []string{
-					clerkSettings(t, dir, 1, "bench"), "SBACTIVATOR_ACTIVATION_HANDLER_TIMEOUT=4s", "LINGER=" + filepath.Join(t.TempDir(), "once"),
+					clerkSettings(t, dir, 1, "bench"), "SBACTIVATOR_ACTIVATION_HANDLER_TIMEOUT=4s", "LINGER=" + filepath.Join(t.TempDir(), "once"), "LINGER_FOR=3s",
 				}
 				activators, networks := map[string]*process{}, map[string]*proxy{} // by the end of their names
 				for range 2 {

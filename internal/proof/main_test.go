@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // clerk is an exec handler: it answers each message with what it says, and when its work on the batch began and ended. In
-// the directory DIR it leaves its process id. The first of all whose LINGER names the same file takes 3 s.
+// the directory DIR it leaves its process id. The first of all whose LINGER names the same file takes LINGER_FOR.
 func clerk() {
 	if dir := os.Getenv("DIR"); dir != "" {
 		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o644); err != nil {
@@ -71,7 +71,9 @@ func clerk() {
 		if once := os.Getenv("LINGER"); once != "" {
 			if f, err := os.OpenFile(once, os.O_CREATE|os.O_EXCL, 0o644); err == nil {
 				f.Close()
-				pause = 3 * time.Second
+				if pause, err = time.ParseDuration(os.Getenv("LINGER_FOR")); err != nil {
+					panic(err)
+				}
 			}
 		}
 		time.Sleep(pause)
@@ -183,7 +185,11 @@ func start(t *testing.T, url string, settings ...string) *process {
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		if text := p.log.String(); strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic") || t.Failed() || testing.Verbose() {
+		text := p.log.String()
+		if strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic") {
+			t.Error("see the log")
+		}
+		if t.Failed() {
 			const size = 8 << 10
 			t.Logf("log of process %d:\n%s", p.cmd.Process.Pid, text[max(0, len(text)-size):])
 		}

@@ -13,11 +13,15 @@ import (
 	"time"
 )
 
-// A connection that has become half-open is noticed within 10 s, made again, and everything is looked at: whether it is the
-// one that listens or all of them, and without any polling.
+// A connection over which nothing comes any more is noticed within 10 s, made again, and everything is looked at: whether it is
+// the one that listens or all of them, and without any polling.
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
-	for name, suffix := range map[string]string{"listener": " listener", "all": ""} {
+	for name, lose := range map[string]func(network *proxy){
+		"listener half-open": func(network *proxy) { network.swallow(" listener") },
+		"all half-open":      func(network *proxy) { network.swallow("") },
+		"listener mute":      func(network *proxy) { network.silence(" listener") },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
@@ -28,9 +32,7 @@ func TestHalfOpen(t *testing.T) {
 			for _, l := range lanes {
 				s.ask(l, time.Minute, "before")
 			}
-			if n := network.swallow(suffix); n == 0 {
-				t.Fatal("no connection")
-			}
+			lose(network)
 			var group sync.WaitGroup
 			for _, l := range lanes {
 				group.Go(func() { s.ask(l, atMost(10*time.Second)+5*time.Second, "meanwhile") })

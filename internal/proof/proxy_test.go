@@ -35,6 +35,7 @@ type proxy struct {
 type link struct {
 	client, server net.Conn
 	application    string // its application_name
+	mute           atomic.Bool
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -112,13 +113,13 @@ func (p *proxy) serve(client net.Conn, target string) {
 		_, _ = io.Copy(server, in)
 		server.Close()
 	})
-	p.answer(client, bufio.NewReader(server))
+	p.answer(l, client, bufio.NewReader(server))
 	client.Close()
 	both.Wait()
 }
 
 // answer passes on what the server says, message by message.
-func (p *proxy) answer(client io.Writer, server *bufio.Reader) {
+func (p *proxy) answer(l *link, client io.Writer, server *bufio.Reader) {
 	out := bufio.NewWriter(client)
 	for {
 		head := make([]byte, 5) // kind and length
@@ -129,7 +130,7 @@ func (p *proxy) answer(client io.Writer, server *bufio.Reader) {
 			p.answers.Add(1)
 		}
 		var to io.Writer = out
-		if head[0] == 'A' && p.deaf.Load() { // a notification
+		if l.mute.Load() || head[0] == 'A' && p.deaf.Load() { // a notification
 			to = io.Discard
 		}
 		if _, err := to.Write(head); err != nil {
@@ -149,21 +150,32 @@ func (p *proxy) answer(client io.Writer, server *bufio.Reader) {
 
 // swallow makes the connections that there are half-open, those whose application_name ends so: whatever either side sends,
 // its acknowledgements included, is dropped without a word. Connections made later are not affected.
-func (p *proxy) swallow(suffix string) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range p.links {
-		if !strings.HasSuffix(l.application, suffix) {
-			continue
-		}
-		n++
+func (p *proxy) swallow(suffix string) {
+	p.each(suffix, func(l *link) {
 		for _, conn := range []net.Conn{l.client, l.server} {
 			if err := dropAll(conn); err != nil {
 				p.t.Error(err)
 			}
 		}
+	})
+}
+
+// silence is half of that: the network lives, and what it is asked is passed on, but there is no answer any more.
+func (p *proxy) silence(suffix string) { p.each(suffix, func(l *link) { l.mute.Store(true) }) }
+
+func (p *proxy) each(suffix string, do func(l *link)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for l := range p.links {
+		if strings.HasSuffix(l.application, suffix) {
+			do(l)
+			n++
+		}
 	}
-	return n
+	if n == 0 {
+		p.t.Error("there is no such connection")
+	}
 }
 
 // dropAll makes the kernel throw away whatever arrives for the socket before TCP sees it.

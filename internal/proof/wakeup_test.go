@@ -29,7 +29,14 @@ func (s *stage) lanes(n int) (lanes []*lane) {
 	s.Helper()
 	s.exec("create schema app")
 	for i := range n {
-		s.exec(fmt.Sprintf(`
+		lanes = append(lanes, s.lane(i))
+	}
+	return lanes
+}
+
+func (s *stage) lane(i int) *lane {
+	s.Helper()
+	s.exec(fmt.Sprintf(`
 create function app.lane_%[1]d() returns void language plpgsql as $$
 declare
   m record;
@@ -40,31 +47,29 @@ begin
 end $$;
 select sb.create_queue('home_%[1]d'), sb.create_queue('lane_%[1]d', activation_procedure => 'app.lane_%[1]d', max_queue_readers => 2);
 select sb.create_service(name, name, '{DEFAULT}') from unnest(array['home_%[1]d', 'lane_%[1]d']) as name`, i))
-		config, err := pgx.ParseConfig(s.url(s.owner))
-		if err != nil {
-			s.Fatal(err)
-		}
-		l := &lane{home: sbroker.QueueName(fmt.Sprint("home_", i))}
-		l.listener, err = sbroker.NewListener(sbroker.ListenerConfig{Connect: sbroker.ConnectTo(config), PollInterval: time.Hour})
-		if err != nil {
-			s.Fatal(err)
-		}
-		if l.conn, err = pgx.ConnectConfig(s.Context(), config); err != nil {
-			s.Fatal(err)
-		}
-		s.Cleanup(func() {
-			_ = l.listener.Close(context.Background())
-			closeConn(l.conn)
-		})
-		lanes = append(lanes, l)
-		l.handle, err = sbroker.New(l.conn).BeginDialog(s.Context(), sbroker.Dialog{
-			From: sbroker.ServiceName(l.home), To: sbroker.ServiceName(fmt.Sprint("lane_", i)),
-		})
-		if err != nil {
-			s.Fatal(err)
-		}
+	config, err := pgx.ParseConfig(s.url(s.owner))
+	if err != nil {
+		s.Fatal(err)
 	}
-	return lanes
+	l := &lane{home: sbroker.QueueName(fmt.Sprint("home_", i))}
+	l.listener, err = sbroker.NewListener(sbroker.ListenerConfig{Connect: sbroker.ConnectTo(config), PollInterval: time.Hour})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if l.conn, err = pgx.ConnectConfig(s.Context(), config); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		_ = l.listener.Close(context.Background())
+		closeConn(l.conn)
+	})
+	l.handle, err = sbroker.New(l.conn).BeginDialog(s.Context(), sbroker.Dialog{
+		From: sbroker.ServiceName(l.home), To: sbroker.ServiceName(fmt.Sprint("lane_", i)),
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return l
 }
 
 // ask sends one message, commits it after a pause, and returns how long it then took until the answer was there.

@@ -134,6 +134,7 @@ select sb.create_route('away', 'remote://warehouse', 'Elsewhere')`)
 		"S9614": {
 			"alter_queue('Off', activation_procedure => 'public.none')", "alter_queue('Off', activation_procedure => 'step')",
 			"alter_queue('Off', activation_procedure => 'a.b.c')", "alter_queue('Off', activation_procedure => '\"')",
+			"alter_queue('Off', activation_procedure => 'public.step()')",
 			"create_queue('q', activation_procedure => 'public.none')", "alter_queue('Off', activation_enabled => true)",
 		},
 		"S9653": {"alter_queue('Off', activation_procedure => 'public.step_of')"},

@@ -398,6 +398,14 @@ begin
     'sb is already installed, version ' || installed || '; upgrade with sbactivator migrate up',
     'there is a schema sb already, which this role has not installed');
 end $$;
+do $$
+begin
+  if not pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create') then
+    raise exception using errcode = 'insufficient_privilege',
+      message = pg_catalog.format('role %I may not create schemas in database %I', current_user, pg_catalog.current_database()),
+      hint = pg_catalog.format('grant create on database %I to %I;', pg_catalog.current_database(), current_user);
+  end if;
+end $$;
 create schema if not exists sb_internal;
 create table sb_internal.schema_migrations (version bigint not null primary key, dirty boolean not null);
 `)

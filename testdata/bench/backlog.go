@@ -203,49 +203,29 @@ var workloadP10 = &workload{
 			return nil, err
 		}
 		b.finally(reset)
-		old := make([]*pgx.Conn, len(backlogs))
-		rungs := make([]*bench, len(backlogs))
+		old, fresh := make([]*pgx.Conn, len(backlogs)), make([]*bench, len(backlogs))
 		for i, backlog := range backlogs {
-			d, err := b.database(ctx, fmt.Sprint("bench_p10_", backlog.quantity))
-			if err != nil {
+			if old[i], _, err = b.pile(ctx, fmt.Sprint("bench_p10_old_", i), b.n(backlog.quantity)); err != nil {
 				return nil, err
 			}
-			b.finally(d.end)
-			rungs[i] = d
-			conns, err := d.connect(ctx, 1)
-			if err != nil {
+			if _, fresh[i], err = b.pile(ctx, fmt.Sprint("bench_p10_new_", i), b.n(backlog.quantity)); err != nil {
 				return nil, err
 			}
-			old[i] = conns[0]
-			if err := d.exec(ctx, `analyze`); err != nil {
-				return nil, err
-			}
-			for range 20 { // the plans are made
-				if _, err := old[i].Exec(ctx, `select * from sb.receive('Work', 1)`); err != nil {
-					return nil, err
-				}
-			}
-			dialogs := min(1000, b.n(backlog.quantity))
-			if err := d.exec(ctx, fmt.Sprintf(`call bench.open('WorkService', %d)`, dialogs)); err != nil {
-				return nil, err
-			}
-			turn := min(10, max(1, b.n(backlog.quantity)/dialogs))
-			fill := fmt.Sprintf(`call bench.fill('WorkService', %d, %d)`, b.n(backlog.quantity)-dialogs, turn)
-			if err := d.exec(ctx, fill); err != nil {
+			if err := fresh[i].exec(ctx, `vacuum analyze`); err != nil {
 				return nil, err
 			}
 		}
 		return func(ctx context.Context, f figures) error {
 			p50, p99 := map[string][]float64{}, map[string][]float64{}
 			for i, backlog := range backlogs {
-				fresh, err := pgx.Connect(ctx, rungs[i].url)
+				newcomer, err := pgx.Connect(ctx, fresh[i].url)
 				if err != nil {
 					return err
 				}
 				for _, session := range sessions {
 					conn := old[i]
 					if session == sessions[0] {
-						conn = fresh
+						conn = newcomer
 					}
 					if err := b.checkpoint(ctx); err != nil {
 						return err
@@ -259,7 +239,7 @@ var workloadP10 = &workload{
 					f.set(backlog.line+", "+session+", p50", ours, plain(median(took)))
 					f.set(backlog.line+", "+session+", p99", ours, plain(percentile(took, 99)))
 				}
-				if err := fresh.Close(ctx); err != nil {
+				if err := newcomer.Close(ctx); err != nil {
 					return err
 				}
 			}
@@ -270,6 +250,35 @@ var workloadP10 = &workload{
 			return nil
 		}, nil
 	},
+}
+
+// pile makes a database with a backlog, and returns it with a session that has seen the queue empty, as have the
+// statistics.
+func (b *bench) pile(ctx context.Context, name string, quantity int) (*pgx.Conn, *bench, error) {
+	d, err := b.database(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.finally(d.end)
+	conns, err := d.connect(ctx, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.exec(ctx, `analyze`); err != nil {
+		return nil, nil, err
+	}
+	for range 20 { // the plans are made
+		if _, err := conns[0].Exec(ctx, `select * from sb.receive('Work', 1)`); err != nil {
+			return nil, nil, err
+		}
+	}
+	dialogs := min(1000, quantity)
+	if err := d.exec(ctx, fmt.Sprintf(`call bench.open('WorkService', %d)`, dialogs)); err != nil {
+		return nil, nil, err
+	}
+	turn := min(10, quantity/dialogs)
+	err = d.exec(ctx, fmt.Sprintf(`call bench.fill('WorkService', %d, %d)`, quantity-dialogs, turn))
+	return conns[0], d, err
 }
 
 func p10Lines() (lines []line) {
@@ -410,9 +419,8 @@ func mixed(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	return each(ctx, conn, "Replies", func(tx pgx.Tx, handle string) error {
-		_, err := tx.Exec(ctx, `
-select sb.end_conversation(e.conversation_handle) from sb.conversation_endpoints as e where e.conversation_handle = $1::text::uuid`,
-			handle)
+		// The reply and the EndDialog came in one transaction, so both are here.
+		_, err := tx.Exec(ctx, `select sb.end_conversation($1::text::uuid)`, handle)
 		return err
 	})
 }

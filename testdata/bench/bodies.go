@@ -99,7 +99,7 @@ func (b *bench) bodies(ctx context.Context, size int, statement string, big []by
 	}
 	debug.FreeOSMemory() // what is left of the last one
 	watching := watchMemory(strconv.Itoa(int(conn.PgConn().PID())), strconv.Itoa(os.Getpid()))
-	wanted := max(2, min(b.n(20000), int(b.n(2e8))/size))
+	wanted := max(2, min(b.n(20000), b.n(2e8)/size))
 	n := 0
 	l, err := b.load(ctx, 1, 1, 4*b.seconds, func(ctx context.Context, _ int) (int, error) {
 		if n++; n > wanted {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -293,9 +294,8 @@ func (b *bench) fairness(ctx context.Context, groups int) (rate figure, wait flo
 	// How long one was ready, or this has gone on.
 	const turn = `
 select extract(epoch from clock_timestamp() - greatest(r.message_enqueue_time, $1::timestamptz))::float8,
-       sb.send(d.handle, 'DEFAULT', bench.body())
-  from sb.receive('Work', 1, timeout => interval '1 s') as r
-  join bench.dialog as d on d.target = r.conversation_handle`
+       sb.send((select d.handle from bench.dialog as d where d.target = r.conversation_handle), 'DEFAULT', bench.body())
+  from sb.receive('Work', 1, timeout => interval '1 s') as r`
 	var started any
 	if err := d.pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&started); err != nil {
 		return rate, 0, err
@@ -309,7 +309,7 @@ select extract(epoch from clock_timestamp() - greatest(r.message_enqueue_time, $
 		}
 		var waited float64
 		err := conns[worker].QueryRow(ctx, turn, started).Scan(&waited, nil)
-		if err == pgx.ErrNoRows {
+		if errors.Is(err, pgx.ErrNoRows) {
 			return 0, nil
 		}
 		longest[worker] = max(longest[worker], waited)

@@ -13,6 +13,7 @@ declare
   position bigint;
   cell text;
   before text;
+  found_own boolean := false;
 begin
   perform sb_internal._require_admin(_excuse_reader.caller, 'run an activator');
   select l.transactionid::text::bigint
@@ -28,17 +29,18 @@ begin
   if own is null or position is null then
     return false;
   end if;
-  for age in 0..15 loop
+  -- From the oldest on: the one after may be a copy already.
+  for age in reverse 15..0 loop
     cell := 'poison_' || ((position - age) & 15);
     before := 'poison_' || ((position - age - 1) & 15);
     if sb_internal._cell(_excuse_reader.queue_id, cell) & 4294967295 = own then
       -- The oldest has nothing before it but the newest.
       perform setval(('sb_internal.queue_' || _excuse_reader.queue_id || '_' || cell)::regclass,
         case when age = 15 then 0 else coalesce(sb_internal._cell(_excuse_reader.queue_id, before), 0) end);
-      return true;
+      found_own := true;
     end if;
   end loop;
-  return false;
+  return found_own;
 end
 $$;
 comment on function sb_internal._excuse_reader(name, integer, integer) is

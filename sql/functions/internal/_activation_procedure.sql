@@ -17,7 +17,9 @@ begin
       parts := '{}';
   end;
   if cardinality(parts) <> 2 then
-    perform sb_internal._raise('S9614', array[_activation_procedure.name], 'reason=not a schema.name');
+    perform sb_internal._raise('S9614', array[_activation_procedure.name],
+      case when _activation_procedure.name like '%(%)%' then 'reason=to be written without the parentheses'
+      else 'reason=not a schema.name' end);
   end if;
   -- Of several overloads the one without arguments is meant.
   select n.oid as schema_oid, n.nspname, p.proname, p.pronargs

@@ -60,6 +60,8 @@ begin
   end if;
   update sb_internal.queue as q
      set is_enabled = coalesce(_alter_queue.enabled, q.is_enabled),
+         -- One that poison handling has stopped and somebody stops once more stays what it is.
+         is_poison_disabled = q.is_poison_disabled and _alter_queue.enabled is not true,
          is_retention_enabled = coalesce(_alter_queue.retention, q.is_retention_enabled),
          is_poison_message_handling_enabled =
            coalesce(_alter_queue.poison_message_handling, q.is_poison_message_handling_enabled)

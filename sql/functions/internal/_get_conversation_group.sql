@@ -49,7 +49,7 @@ begin
       perform sb_internal._raise('42501', array[_get_conversation_group.caller::text, 'receive from queue ' || q.name]);
     end if;
     if not q.is_enabled then
-      perform sb_internal._raise('S9617', array[q.name]);
+      perform sb_internal._raise('S9617', array[q.name], sb_internal._stopped_by(q.queue_id));
     end if;
     if q.is_poison_message_handling_enabled and sb_internal._poison_limit_reached(q.queue_id) then
       perform sb_internal._poison_disable(q.queue_id);

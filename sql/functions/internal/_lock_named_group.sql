@@ -99,7 +99,7 @@ begin
       nap := least(nap * 1.5, 0.25);
     end if;
     -- After any wait all is looked at again: the conversation may have ended or moved, the queue be off.
-    perform sb_internal._raise('S9617', array[q.name])
+    perform sb_internal._raise('S9617', array[q.name], sb_internal._stopped_by(q.queue_id))
        from sb_internal.queue as q
       where q.queue_id = _lock_named_group.queue_id
         and not q.is_enabled;

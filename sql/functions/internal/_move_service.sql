@@ -17,7 +17,7 @@ begin
        from sb_internal.service as s
       where s.service_id = _move_service.service_id;
   end if;
-  perform sb_internal._raise('S9617', array[q.name])
+  perform sb_internal._raise('S9617', array[q.name], sb_internal._stopped_by(q.queue_id))
      from sb_internal.queue as q
     where q.queue_id in (_move_service.from_queue_id, _move_service.to_queue_id)
       and not sb_internal._queue_is_on(q.queue_id);

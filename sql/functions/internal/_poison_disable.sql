@@ -19,7 +19,8 @@ begin
     return;
   end if;
   update sb_internal.queue as q
-     set is_enabled = false
+     set is_enabled = false,
+         is_poison_disabled = true
    where q.queue_id = _poison_disable.queue_id
   returning q.name into queue_name;
   perform sb_internal._send_event(_poison_disable.queue_id, 'BROKER_QUEUE_DISABLED');

@@ -204,7 +204,7 @@ begin
       _detail := concat_ws(' ', _detail, 'sql_server_number=9615');
     when 'S9617' then
       _message := 'queue %s is disabled';
-      _hint := 'select sb.alter_queue(name, enabled => true)';
+      _hint := 'select sb.alter_queue(name, enabled => true); where poison message handling has stopped it, look first at the log for why';
       _detail := concat_ws(' ', _detail, 'sql_server_number=9617');
     when 'S9618' then
       _message := 'queue %s is disabled and retains sent messages';

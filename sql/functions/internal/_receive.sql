@@ -68,7 +68,7 @@ begin
       perform sb_internal._raise('42501', array[_receive.caller::text, 'receive from queue ' || q.name]);
     end if;
     if not q.is_enabled then
-      perform sb_internal._raise('S9617', array[q.name]);
+      perform sb_internal._raise('S9617', array[q.name], sb_internal._stopped_by(q.queue_id));
     end if;
     -- While the poison alarm is raised the time of the next full search stays in the past (see
     -- _poison_record), so that the common case asks one question instead of two.
