@@ -1060,3 +1060,29 @@ where o.n <> o.position`); n != 0 {
 	}
 	t.Logf("%d backends killed, %d readers at most", killed, top.Load())
 }
+
+// A queue that is off when the activator starts is in the log, once, and when it is on again.
+func TestQueueOff(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.exec("select sb.alter_queue('server', enabled => false)")
+	cfg := s.config()
+	cfg.PollInterval = 20 * time.Millisecond
+	log := &captured{}
+	cfg.Logger = log.logger()
+	var seen tally
+	a := s.start(cfg, func(a *activator.Activator) {
+		a.HandleFunc("server", seen.handle)
+		a.HandleFunc("Servr", seen.handle)
+	})
+	s.eventually("the log has it", func() bool { return strings.Contains(log.String(), "the queue is off") })
+	since := a.Status().LookedAt
+	s.eventually("some looks", func() bool { return a.Status().LookedAt.Sub(since) > 200*time.Millisecond })
+	s.exec("select sb.alter_queue('server', enabled => true)")
+	s.eventually("the log has that", func() bool { return strings.Contains(log.String(), "the queue is on again") })
+	s.exec("select sb.alter_queue('server', enabled => false)")
+	s.eventually("and that", func() bool { return strings.Count(log.String(), "the queue is off") == 2 })
+	if text := log.String(); strings.Count(text, "level=WARN") != 3 || !strings.Contains(text, `queue=Servr nearest=server`) {
+		t.Errorf("log:\n%s", text)
+	}
+}

@@ -34,7 +34,8 @@
 //     is slowed down in the same way, until somebody receives, the procedure is replaced, or the queue is altered (state NOTIFIED).
 //
 // What was received and rolled back counts for the poison limit of the queue, whoever did it and for
-// whatever reason; only what Run rolls back at its end does not, except in programs, whose sessions it does not know.
+// whatever reason; only what Run rolls back at its end does not, except in programs, whose sessions it does not know, nor what
+// was received for an [ExternalHandler] that has not seen it.
 //
 // # The life of a queue
 //
@@ -61,8 +62,8 @@
 //	    a group that somebody holds comes back by a rollback. So the monitor looks at short and growing intervals until every
 //	    transaction that was writing when the flag went up (sb.queue_writers, the fence) has ended and
 //	    no ready row is left, held ones included.
-//	  - Resting: after failures of a procedure, or of the database. A failed Go handler does not make its queue
-//	    rest, only the conversation group.
+//	  - Resting: after failures of a procedure, or of the database, and while an [ExternalHandler] cannot work. A failed
+//	    Go handler does not make its queue rest, only the conversation group.
 //
 // # Who runs what
 //

@@ -2,7 +2,9 @@ package activator
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/pgsbroker/sbroker/sbroker"
 )
@@ -39,3 +41,6 @@ func EncodeRequest(queue sbroker.QueueName, messages []sbroker.Message, state js
 func IdempotencyKey(messages []sbroker.Message) string {
 	return idempotencyKey(&Batch{Group: messages[0].Group, Messages: messages})
 }
+
+// RetryAfter is for how long a response asks to be left alone.
+func RetryAfter(h http.Header, now time.Time) time.Duration { return retryAfter(h, now) }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pgsbroker/sbroker/activator"
 	"github.com/pgsbroker/sbroker/sbroker"
@@ -272,7 +274,7 @@ from sb.queue_messages as m where m.queue_name = 'third'`); got != "w v" {
 func TestExecMisbehaving(t *testing.T) {
 	t.Parallel()
 	for say, want := range map[string]string{
-		"malformed":      `malformed answer: not JSON: invalid character 'H'`,
+		"malformed":      `malformed answer: not JSON: invalid character 'H' looking for beginning of value; stdout is for answers only, write messages to stderr`,
 		"unknown action": `actions[0]: unknown key \"explode\"`,
 		"failing action": `actions[0].end: sbroker: end_conversation: `,
 		"huge":           `answer: longer than 1048576 bytes`,
@@ -339,13 +341,15 @@ func TestExecUnasked(t *testing.T) {
 	cfg := s.config()
 	log := &captured{}
 	cfg.Logger = log.logger()
+	command := self("exec", dir)
+	command.Logger = cfg.Logger
 	s.start(cfg, func(a *activator.Activator) {
-		a.Handle("server", activator.ExecHandler(activator.ExecOptions{Command: self("exec", dir)}),
+		a.Handle("server", activator.ExecHandler(activator.ExecOptions{Command: command}),
 			activator.HandlerOptions{Batch: 1, MaxQueueReaders: 1})
 	})
 	s.send("unasked", "{}", "{}")
 	s.idle("server")
-	if text := log.String(); !strings.Contains(text, "it has written a line before it was asked") {
+	if text := log.String(); !strings.Contains(text, "it has written a line before it was asked; stdout is for answers only") {
 		t.Errorf("log:\n%s", text)
 	}
 }
@@ -421,18 +425,21 @@ func TestExecOneShot(t *testing.T) {
 	}
 }
 
-// A program that cannot be started, or always ends without an answer, is not started in a hot loop. The first
-// costs no poison tries: nothing is received for it.
+// A program that cannot be started, or always ends without an answer, is not started in a hot loop. As long as it has
+// not read anything, that costs no poison tries.
 func TestExecHotLoop(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"not there": {"/does/not/exist"},
-		"leaves":    {"/bin/sh", "-c", `: >"$DIR/pid $$"`},
+		"not there":        {"/does/not/exist"},
+		"leaves":           {"/bin/sh", "-c", `: >"$DIR/pid $$"`},
+		"talks and leaves": {"/bin/sh", "-c", `: >"$DIR/pid $$"; echo Usage:; exit 1`},
+		"reads and leaves": {"/bin/sh", "-c", `: >"$DIR/pid $$"; read -r line`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.exec("select sb.alter_queue('server', poison_message_handling => $1)", name == "not there")
+			hasRead := name == "reads and leaves"
+			s.exec("select sb.alter_queue('server', poison_message_handling => $1)", !hasRead)
 			dir := t.TempDir()
 			cfg := s.config()
 			log := &captured{}
@@ -445,7 +452,8 @@ func TestExecHotLoop(t *testing.T) {
 			for range 30 {
 				s.send("x")
 			}
-			s.eventually("logged", func() bool { return strings.Contains(log.String(), "failed") })
+			what := map[bool]string{false: "the handler cannot work now", true: "handler failed"}[hasRead]
+			s.eventually("logged", func() bool { return strings.Contains(log.String(), what) })
 			time.Sleep(1500 * time.Millisecond)
 			if n := len(traces(t, dir, "pid")) + strings.Count(log.String(), "no such file"); n > 10 {
 				t.Errorf("started %d times in 1.5 s", n)
@@ -453,7 +461,75 @@ func TestExecHotLoop(t *testing.T) {
 			if !value[bool](s, "select is_receive_enabled from sb.service_queues where name = 'server'") {
 				t.Error("the queue has been disabled")
 			}
+			n := value[int](s, "select consecutive_rollbacks from sb.queue_statistics where queue_name = 'server'")
+			if !hasRead && n > 1 { // one may be about to be excused
+				t.Errorf("%d rollbacks count", n)
+			}
 		})
+	}
+}
+
+// A program that ends before it has read anything is no failure of the messages, however often it does; when it works again,
+// all of them are handled. One that has read is.
+func TestExecUnread(t *testing.T) {
+	t.Parallel()
+	for _, hasRead := range []bool{false, true} {
+		s := newStage(t)
+		dir := t.TempDir()
+		script := `n=$(ls | grep -c pid); : >"pid $$"; if [ "$n" -lt 6 ]; then exit 1; fi; while read -r line; do echo '{}'; done`
+		if hasRead {
+			script = `: >"pid $$"; read -r line; exit 1`
+		}
+		s.start(s.config(), func(a *activator.Activator) {
+			a.Handle("server", activator.ExecHandler(activator.ExecOptions{
+				Command: activator.Command{Args: []string{"/bin/sh", "-c", script}, Dir: dir},
+			}))
+		})
+		for range 20 {
+			s.send("x")
+		}
+		if !hasRead {
+			s.idle("server")
+		}
+		s.eventually("switched as it should be", func() bool {
+			return value[bool](s, "select is_receive_enabled from sb.service_queues where name = 'server'") != hasRead
+		})
+	}
+}
+
+// Of several transactions at the same time each can be excused, in any order.
+func TestExcuseAll(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		s := newStage(t)
+		var open []pgx.Tx
+		for range 3 {
+			s.send("x")
+			tx, err := s.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), "select from sb.receive('server', 1)"); err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, tx)
+		}
+		for _, i := range order {
+			var excused bool
+			err := open[i].QueryRow(t.Context(), `
+select sb.excuse_reader(q.queue_id, pg_backend_pid()) from sb.service_queues as q where q.name = 'server'`).Scan(&excused)
+			if err != nil || !excused {
+				t.Errorf("%v, %v", excused, err)
+			}
+		}
+		for _, tx := range open {
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := value[int](s, "select consecutive_rollbacks from sb.queue_statistics where queue_name = 'server'"); n != 0 {
+			t.Errorf("%v: %d rollbacks count", order, n)
+		}
 	}
 }
 
@@ -710,6 +786,134 @@ func TestHTTPHandler(t *testing.T) {
 	if err := json.Unmarshal([]byte(web.bodies[2]), &q); err != nil || *q.Messages[0].Body != "two" || string(q.State) != `{"n":1}` ||
 		q.Protocol != 1 || q.Queue != "server" || q.Messages[0].Number != 1 || q.Messages[0].Handle == h.String() {
 		t.Errorf("%s, %v", web.bodies[2], err)
+	}
+}
+
+// A service that is down is no failure of the messages: its queue waits for it, and other queues go on, even where all
+// handlers share one connection.
+func TestHTTPDown(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.exec("select sb.create_queue('third'), sb.create_service('third', 'third', '{DEFAULT}')")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	cfg := s.config()
+	log := &captured{}
+	cfg.Logger = log.logger()
+	cfg.PoolSize = 1
+	var seen tally
+	s.start(cfg, func(a *activator.Activator) {
+		a.Handle("server", activator.HTTPHandler(activator.HTTPOptions{URL: "http://me:hunter2@" + address}))
+		a.HandleFunc("third", seen.handle)
+	})
+	for range 20 {
+		s.send("x")
+	}
+	resting := func() int { return strings.Count(log.String(), "the handler cannot work now") }
+	for n := range 4 {
+		s.eventually("it has been tried again", func() bool { return resting() > n })
+		h, err := s.b.BeginDialog(t.Context(), sbroker.Dialog{From: "client", To: "third"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.b.SendText(t.Context(), h, sbroker.DefaultMessageType, fmt.Sprint(n)); err != nil {
+			t.Fatal(err)
+		}
+		s.eventually("another queue is handled", func() bool { return seen.count(fmt.Sprint(n)) == 1 })
+	}
+	if n := value[int](s, "select consecutive_rollbacks from sb.queue_statistics where queue_name = 'server'"); n != 0 {
+		t.Errorf("%d rollbacks count", n)
+	}
+	if n := strings.Count(log.String(), "connection refused"); n != resting() || strings.Contains(log.String(), "handler failed") ||
+		strings.Contains(log.String(), "database trouble") || strings.Contains(log.String(), "hunter2") {
+		t.Errorf("log:\n%s", log)
+	}
+	listener, err = net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	web.Listener.Close()
+	web.Listener = listener
+	web.Start()
+	t.Cleanup(web.Close)
+	s.idle("server")
+	s.eventually("the log has it", func() bool { return strings.Contains(log.String(), "the handler works again") })
+}
+
+// "Not now" is no try, however often it is said, and is given the time it asks for. A gateway may have asked somebody.
+func TestHTTPNotNow(t *testing.T) {
+	t.Parallel()
+	for status, counts := range map[int]bool{
+		http.StatusServiceUnavailable: false, http.StatusTooManyRequests: false,
+		http.StatusBadGateway: true, http.StatusGatewayTimeout: true,
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			const refusals = 10
+			var (
+				mu        sync.Mutex
+				asked     time.Time // to be left alone
+				early     time.Duration
+				disturbed bool
+			)
+			web := newWebHandler(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case n < refusals || counts:
+					w.Header().Set("Retry-After", "0")
+					w.WriteHeader(status)
+				case n == refusals:
+					asked = time.Now()
+					w.Header().Set("Retry-After", "1")
+					w.WriteHeader(status)
+				default:
+					if pause := time.Since(asked); pause < time.Second {
+						early, disturbed = pause, true
+					}
+					io.WriteString(w, "{}")
+				}
+			})
+			s.start(s.config(), func(a *activator.Activator) {
+				a.Handle("server", activator.HTTPHandler(activator.HTTPOptions{URL: web.URL}), activator.HandlerOptions{MaxQueueReaders: 1})
+			})
+			for range 20 {
+				s.send("x")
+			}
+			if counts {
+				s.eventually("the queue is off", func() bool {
+					return !value[bool](s, "select is_receive_enabled from sb.service_queues where name = 'server'")
+				})
+				return
+			}
+			s.idle("server")
+			mu.Lock()
+			defer mu.Unlock()
+			if disturbed {
+				t.Errorf("asked again after %v", early)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "soon": 0, "-1": 0, "1.5": 0, "0": 100 * time.Millisecond, "7": 7 * time.Second, "31": 30 * time.Second,
+		"99999999999999999999": 0, "18446744073709551615": 30 * time.Second,
+		"Fri, 02 Jan 2026 03:04:15 GMT": 10 * time.Second, "Fri, 02 Jan 2026 03:00:00 GMT": 100 * time.Millisecond,
+		"Sat, 03 Jan 2026 03:04:15 GMT": 30 * time.Second,
+	} {
+		if got := activator.RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
 	}
 }
 

@@ -25,7 +25,8 @@ const (
 	busyLook  = 50 * time.Millisecond  // the first look for another reader's work while readers are busy; doubles
 	slackLook = time.Second            // the longest pause between those
 	lookSlack = 20 * time.Millisecond  // how much earlier a look may be, to be made together with others
-	slowLook  = 20                     // looks take at most 1/20 of the time, however slow they are
+	slowLook  = 20                     // looks take at most 1/20 of the time, if they are slow
+	longLook  = 2 * time.Second        // but a slow one, which may have been an accident, puts off the next one by no more than this
 	flagLag   = 20 * time.Millisecond  // a queue busy for longer than this does without notifications
 	emptyHold = 100 * time.Millisecond // no further reader is added so soon after one that found nothing
 	fullHold  = 500 * time.Millisecond // when other activators have all the reader slots
@@ -426,7 +427,7 @@ func (m *monitor) looked(s scan, writers []string, hadFlag bool, began time.Time
 		m.pause = min(max(firstLook, 2*m.pause), quietLook)
 	}
 	if resting := now.Before(m.restUntil); !resting && (s.HasReady || len(m.running) > 0 || hadFlag && len(m.fence) > 0) {
-		m.lookBy(now.Add(max(m.pause, slowLook*now.Sub(began))))
+		m.lookBy(now.Add(max(m.pause, min(slowLook*now.Sub(began), longLook))))
 	}
 	if m.guard > 0 {
 		m.lookBy(now.Add(slackLook))

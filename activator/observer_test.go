@@ -73,6 +73,9 @@ func TestObserveHandler(t *testing.T) {
 	s.eventually("handled", func() bool {
 		return len(of(&seen, func(e activator.HandlerCalled) bool { return e.Err == nil })) == 1
 	})
+	s.eventually("notified", func() bool { // a look may have been faster
+		return len(of(&seen, func(e activator.Notified) bool { return e.Queue == "server" })) > 0
+	})
 	if err := a.stop(); err != nil { // also makes group and conversation safe to read
 		t.Fatal(err)
 	}

@@ -58,6 +58,7 @@ alter function sb_internal._first_send(conversation_handle uuid, quantity intege
 alter function sb_internal._has_message(for_conversation uuid, group_id uuid) rename to "_has_message~old";
 alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
 alter function sb_internal._may_become(caller name, role name) rename to "_may_become~old";
+alter function sb_internal._require_read_committed(what text) rename to "_require_read_committed~old";
 alter function sb_internal._share_names(service text, contract text) rename to "_share_names~old";
 alter function sb_internal._stopped_by(queue_id integer) rename to "_stopped_by~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
@@ -65,7 +66,54 @@ alter function sb_internal._excuse_reader(caller name, queue_id integer, pid int
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "_probe_queue~old";
 alter function sb.excuse_reader(queue_id integer, pid integer) rename to "excuse_reader~old";
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "probe_queue~old";
+alter view sb.broker rename to "broker~old";
 alter view sb.service_queues rename to "service_queues~old";
+-- sqlgen:begin functions/internal/_activation_procedure.sql sha256:9167ff745a0b441a6697d6f373e968a76a30c51464157d83847c9d75f925d75c
+create or replace function sb_internal._activation_procedure(name text)
+  returns text
+  language plpgsql
+  stable
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  parts text[];
+  found_procedure record;
+begin
+  begin
+    parts := parse_ident(_activation_procedure.name);
+  exception
+    when invalid_parameter_value then
+      parts := '{}';
+  end;
+  if cardinality(parts) <> 2 then
+    perform sb_internal._raise('S9614', array[_activation_procedure.name], 'reason=not a schema.name');
+  end if;
+  -- Of several overloads the one without arguments is meant.
+  select n.oid as schema_oid, n.nspname, p.proname, p.pronargs
+    into found_procedure
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+   where (n.nspname = parts[1] or (parts[1] = 'pg_temp' and n.oid = pg_my_temp_schema()))
+     and p.proname = parts[2]
+     and p.prokind in ('f', 'p')
+   order by p.pronargs
+   limit 1;
+  if not found then
+    perform sb_internal._raise('S9614', array[_activation_procedure.name]);
+  elsif starts_with(found_procedure.nspname, 'pg_temp_') then
+    perform sb_internal._raise('S9742', array[_activation_procedure.name]);
+  elsif found_procedure.pronargs > 0 then
+    perform sb_internal._raise('S9653', array[_activation_procedure.name]);
+  end if;
+  return format('%I.%I', found_procedure.nspname, found_procedure.proname);
+end
+$$;
+comment on function sb_internal._activation_procedure(text) is
+  'The activation procedure as it is stored, quoted schema.name. Errors: S9614 no such function or procedure, S9653 takes arguments, S9742 temporary (R-042).';
+revoke all on function sb_internal._activation_procedure(text) from public;
+-- sqlgen:end functions/internal/_activation_procedure.sql
 -- sqlgen:begin functions/internal/_after_restore.sql sha256:7ef8b14dcbc1d75a23e613bdff118ddcb666a3a038085481ffb84556e7fd6da9
 create or replace function sb_internal._after_restore(caller name)
   returns void
@@ -2100,6 +2148,48 @@ comment on function sb_internal._move_service(integer, integer, integer) is
   'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages, waiting receives included, at most 10 s and never in the way of others for more than a fifth of a second; then S3716.';
 revoke all on function sb_internal._move_service(integer, integer, integer) from public;
 -- sqlgen:end functions/internal/_move_service.sql
+-- sqlgen:begin functions/internal/_new_broker.sql sha256:f2b4ef4f502afb5dd99d3af9b62310c418ddc72d2d3bae666fc823bcb4c0a840
+create or replace function sb_internal._new_broker(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._require_admin(_new_broker.caller, 'make a new broker');
+  perform sb_internal._lock_catalog();
+  perform sb_internal._stop_messaging();
+  -- Deleted, not truncated: older snapshots keep what they see, and state tables of users, which
+  -- reference the groups, are cleaned by their own foreign keys.
+  delete from sb_internal.message;
+  delete from sb_internal.retained_message;
+  delete from sb_internal.transmission;
+  delete from sb_internal.due;
+  delete from sb_internal.receive_cursor;
+  delete from sb_internal.send_counter;
+  delete from sb_internal.group_backoff;
+  delete from sb_internal.state;
+  delete from sb_internal.endpoint;
+  delete from sb.conversation_group;
+  update sb_internal.event_notification as n
+     set conversation_handle = null
+   where n.conversation_handle is not null;
+  update sb_internal.queue_monitor as m
+     set state = 'INACTIVE'
+   where m.state <> 'INACTIVE';
+  update sb_internal.broker as b
+     set broker_instance = gen_random_uuid(),
+         is_broker_enabled = true
+   where b.singleton;
+  perform sb_internal._announce('new_broker', 'database', current_database());
+end
+$$;
+comment on function sb_internal._new_broker(name) is
+  'NEW_BROKER behind sb.new_broker. Event notifications stay and begin new dialogs.';
+revoke all on function sb_internal._new_broker(name) from public;
+-- sqlgen:end functions/internal/_new_broker.sql
 -- sqlgen:begin functions/internal/_next_group.sql sha256:eaee01ea0b29517caf3ffda3c3825ad2d2a7694e9da1b7d760ca27584cf91568
 create or replace function sb_internal._next_group(
   queue_id integer,
@@ -3904,6 +3994,19 @@ comment on function sb.probe_queue(integer) is
   'For activators: head is null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. receives is the counter of activation_scan, null while poison handling is off. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
 revoke all on function sb.probe_queue(integer) from public;
 -- sqlgen:end functions/activation/probe_queue.sql
+-- sqlgen:begin views/broker.sql sha256:1506f23fd89651e20e01702649ea4f7889a88121c4cf765d2408b5daaeba59d1
+create or replace view sb.broker
+  with (security_barrier = true)
+as
+select b.broker_instance,
+       b.is_broker_enabled,
+       b.is_honor_broker_priority_on,
+       (select pg_catalog.max(m.version)
+          from sb_internal.meta as m) as schema_version
+  from sb_internal.broker as b;
+comment on view sb.broker is
+  'The broker of this database, one row: its instance, by which routes and dialogs name it, and its switches.';
+-- sqlgen:end views/broker.sql
 -- sqlgen:begin views/conversation_endpoints.sql sha256:03b61b7b22de1470a87344e57231e91aaa0d70695520a1a7ca7e777114b74449
 create or replace view sb.conversation_endpoints
   with (security_barrier = true)

@@ -151,6 +151,8 @@ const (
 	CodeUndefinedObject Code = "42704"
 	// CodeDuplicateObject: %s %s already exists.
 	CodeDuplicateObject Code = "42710"
+	// CodeReadCommittedOnly: %s works in read committed transactions only, not in %s.
+	CodeReadCommittedOnly Code = "25001"
 	// CodeSerializationFailure: could not work on rows changed since the transaction began.
 	CodeSerializationFailure Code = "40001"
 )

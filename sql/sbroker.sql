@@ -29,6 +29,14 @@ begin
     'sb is already installed, version ' || installed || '; upgrade with sbactivator migrate up',
     'there is a schema sb already, which this role has not installed');
 end $$;
+do $$
+begin
+  if not pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create') then
+    raise exception using errcode = 'insufficient_privilege',
+      message = pg_catalog.format('role %I may not create schemas in database %I', current_user, pg_catalog.current_database()),
+      hint = pg_catalog.format('grant create on database %I to %I;', pg_catalog.current_database(), current_user);
+  end if;
+end $$;
 create schema if not exists sb_internal;
 create table sb_internal.schema_migrations (version bigint not null primary key, dirty boolean not null);
 
@@ -10545,6 +10553,54 @@ alter function sb_internal._probe_queue(caller name, queue_id integer, out head 
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint) rename to "probe_queue~old";
 alter function sb_internal._begin(service_id integer, service_contract_id integer, far_service text, far_broker_instance text, conversation_group_id uuid, lifetime timestamptz) rename to "_begin~old";
 alter function sb_internal._json_decode(body bytea) rename to "_json_decode~old";
+-- sqlgen:begin functions/internal/_activation_procedure.sql sha256:863b6d033aecf5f18780e5781509a7d4012f57a3ee218518875e07ed98d8f54a
+create or replace function sb_internal._activation_procedure(name text)
+  returns text
+  language plpgsql
+  stable
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  parts text[];
+  found_procedure record;
+begin
+  begin
+    parts := parse_ident(_activation_procedure.name);
+  exception
+    when invalid_parameter_value then
+      parts := '{}';
+  end;
+  if cardinality(parts) <> 2 then
+    perform sb_internal._raise('S9614', array[_activation_procedure.name],
+      case when _activation_procedure.name like '%(%)%' then 'reason=to be written without the parentheses'
+      else 'reason=not a schema.name' end);
+  end if;
+  -- Of several overloads the one without arguments is meant.
+  select n.oid as schema_oid, n.nspname, p.proname, p.pronargs
+    into found_procedure
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+   where (n.nspname = parts[1] or (parts[1] = 'pg_temp' and n.oid = pg_my_temp_schema()))
+     and p.proname = parts[2]
+     and p.prokind in ('f', 'p')
+   order by p.pronargs
+   limit 1;
+  if not found then
+    perform sb_internal._raise('S9614', array[_activation_procedure.name]);
+  elsif starts_with(found_procedure.nspname, 'pg_temp_') then
+    perform sb_internal._raise('S9742', array[_activation_procedure.name]);
+  elsif found_procedure.pronargs > 0 then
+    perform sb_internal._raise('S9653', array[_activation_procedure.name]);
+  end if;
+  return format('%I.%I', found_procedure.nspname, found_procedure.proname);
+end
+$$;
+comment on function sb_internal._activation_procedure(text) is
+  'The activation procedure as it is stored, quoted schema.name. Errors: S9614 no such function or procedure, S9653 takes arguments, S9742 temporary (R-042).';
+revoke all on function sb_internal._activation_procedure(text) from public;
+-- sqlgen:end functions/internal/_activation_procedure.sql
 -- sqlgen:begin functions/internal/_after_restore.sql sha256:daabb73aab54747fa2c514acb3dba18f9b92770d3f932da5370942435fb40ce7
 create or replace function sb_internal._after_restore(caller name)
   returns void
@@ -10947,7 +11003,7 @@ comment on function sb_internal._cell(integer, text) is
   'Reads one of a queue''s non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
 revoke all on function sb_internal._cell(integer, text) from public;
 -- sqlgen:end functions/internal/_cell.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:f2379ab664ab664362ebf25a893059e40324a583249d00c4f51ff91325802b8b
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:31d815264b349827c3beeaa1472ad3ba665e850c1c8da18ea452da7df176855f
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -10980,6 +11036,12 @@ begin
     _create_endpoint.lifetime, _create_endpoint.service_id, _create_endpoint.service_contract_id,
     _create_endpoint.priority, _create_endpoint.is_initiator,
     _create_endpoint.far_service, _create_endpoint.far_broker_instance);
+  if _create_endpoint.conversation_group_id is not null then
+    -- As in _leave_group: an old snapshot that does not see the newcomer must not end the group.
+    update sb.conversation_group as g
+       set service_id = g.service_id
+     where g.conversation_group_id = _create_endpoint.conversation_group_id;
+  end if;
   if _create_endpoint.lifetime is not null then
     -- Holds off alter_service, which moves due rows: the queue read next is the right one.
     lock table sb_internal.message in access share mode;
@@ -11315,7 +11377,7 @@ comment on function sb_internal._deliver_queue(name, text) is
   'sb.deliver with the caller''s rights checked.';
 revoke all on function sb_internal._deliver_queue(name, text) from public;
 -- sqlgen:end functions/internal/_deliver_queue.sql
--- sqlgen:begin functions/internal/_drop_contract.sql sha256:a37801df5159a700e3a0cf1d79353ece6ab71704d32f078a57fec15eb81247f6
+-- sqlgen:begin functions/internal/_drop_contract.sql sha256:bf1dbbb5012956d99f40f8abe7eae2f7360bb6af456513b6822be53a28183cf3
 -- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
 -- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
 -- runs.
@@ -11337,6 +11399,7 @@ declare
   handles uuid[];
   conversation uuid;
 begin
+  perform sb_internal._require_read_committed('drop_contract');
   perform sb_internal._lock_catalog();
   object := sb_internal._lookup('contract', _drop_contract.name, _drop_contract.if_exists);
   if object.id is null then
@@ -11384,7 +11447,7 @@ comment on function sb_internal._drop_contract(name, text, boolean) is
   'DROP CONTRACT behind sb.drop_contract.';
 revoke all on function sb_internal._drop_contract(name, text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_contract.sql
--- sqlgen:begin functions/internal/_drop_service.sql sha256:d62f4ced465c5aed4e0897981c475bce88e72b022bc1d13dc629506c04fa96cc
+-- sqlgen:begin functions/internal/_drop_service.sql sha256:6ab3fec3f2577596fd943671bb2e5325f64d0f5dd0d1a58f9408ba5de591c922
 -- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
 -- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
 -- runs.
@@ -11405,6 +11468,7 @@ declare
   used_by text;
   conversation uuid;
 begin
+  perform sb_internal._require_read_committed('drop_service');
   perform sb_internal._lock_catalog();
   object := sb_internal._lookup('service', _drop_service.name, _drop_service.if_exists);
   if object.id is null then
@@ -11717,7 +11781,7 @@ comment on function sb_internal._get_state(name, uuid) is
   'sb.get_state with the caller''s rights checked.';
 revoke all on function sb_internal._get_state(name, uuid) from public;
 -- sqlgen:end functions/internal/_get_state.sql
--- sqlgen:begin functions/internal/_has_message.sql sha256:83add54e7956f132b65b70645f82c626be51079a30810bf7480b06e8ccf32727
+-- sqlgen:begin functions/internal/_has_message.sql sha256:a29530414b566f70ebd7c71da68208dea9eb67c8cace93b9ef18381c238046c7
 create or replace function sb_internal._has_message(for_conversation uuid, group_id uuid)
   returns boolean
   language plpgsql
@@ -11732,7 +11796,8 @@ declare
     else array(
       select e.conversation_handle
         from sb_internal.endpoint as e
-       where e.conversation_group_id = _has_message.group_id)
+       where e.conversation_group_id = _has_message.group_id
+         and e.state <> 'DO')  -- around which an orphan may lie
   end;
   handle uuid;
 begin
@@ -12016,7 +12081,7 @@ comment on function sb_internal._json_value(bytea) is
   'A JSON body as the jsonb that a validator gets; SQL NULL when it is not well formed or jsonb cannot hold it (\u0000, a lone surrogate, a number beyond numeric), which VALID_JSON counts as not valid. Raises nothing.';
 revoke all on function sb_internal._json_value(bytea) from public;
 -- sqlgen:end functions/internal/_json_value.sql
--- sqlgen:begin functions/internal/_leave_group.sql sha256:a1893ed234cc842b6114f10de7c55aa06c3ccf2b836a4e9c4b0fb0b7efd866c4
+-- sqlgen:begin functions/internal/_leave_group.sql sha256:77e23a8544af798fe422521f25640ced1c7a7e4302733b4a1676649f0673442b
 create or replace function sb_internal._leave_group(conversation_group_id uuid)
   returns void
   language plpgsql
@@ -12039,7 +12104,14 @@ begin
     delete from sb.conversation_group as g
      where g.conversation_group_id = _leave_group.conversation_group_id;
     -- For _lock_named_group, in this transaction.
-    perform set_config('sbroker.left_group', _leave_group.conversation_group_id::text, true);
+    perform set_config('sbroker.left_group', left(concat_ws(' ', _leave_group.conversation_group_id,
+      current_setting('sbroker.left_group', true)), 1000), true);
+  else
+    -- Written, so that a repeatable read transaction that still sees this conversation in the group, and
+    -- nobody else, fails (40001) rather than decide by that.
+    update sb.conversation_group as g
+       set service_id = g.service_id
+     where g.conversation_group_id = _leave_group.conversation_group_id;
   end if;
 end
 $$;
@@ -12080,7 +12152,7 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:4dbfc17602707615599d99b40096b3cbdf4281e8f93da2832d4ced0ed1e85709
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:01f3d98fd673835c7847aa1557110cf513c6e93bedd66f35632204d0d2af1a65
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
@@ -12100,11 +12172,13 @@ declare
   give_up_at timestamptz := clock_timestamp() + nullif(own_timeout, '0')::interval;  -- null: never
   insist_at timestamptz := clock_timestamp() + interval '5 seconds';
   is_polite boolean;
+  is_at_name boolean;
   handle uuid;
   handles uuid[];
 begin
   loop
     is_polite := clock_timestamp() < insist_at;
+    is_at_name := false;
     perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
       for pass in 1..2 loop
@@ -12140,7 +12214,10 @@ begin
         end loop;
         -- Keeps new ones from coming (_share_names; above read committed the row). Late, since it stops work
         -- that has nothing to do with the conversations locked so far; the second pass takes those that came
-        -- before it.
+        -- before it. Who waits for a name holds up everybody who would share it, behind one transaction that may
+        -- stay open for hours: so never for long.
+        is_at_name := true;
+        perform set_config('lock_timeout', case when is_polite then '50ms' else '500ms' end, true);
         if _lock_conversations.kind = 'service' then
           perform pg_advisory_xact_lock(8423, hashtext(_lock_conversations.name));
           perform 1
@@ -12154,6 +12231,8 @@ begin
             where k.service_contract_id = _lock_conversations.id
               for update;
         end if;
+        perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
+        is_at_name := false;
       end loop;
       perform set_config('lock_timeout', own_timeout, true);
       select array_agg(e.conversation_handle order by e.conversation_handle)
@@ -12164,7 +12243,7 @@ begin
       return coalesce(handles, '{}');
     exception
       when lock_not_available then
-        if not is_polite or clock_timestamp() >= give_up_at then
+        if not is_polite and not is_at_name or clock_timestamp() >= give_up_at then
           raise;
         end if;
       when deadlock_detected then
@@ -12174,7 +12253,7 @@ begin
           raise;
         end if;
     end;
-    perform pg_sleep(random() * 0.1);
+    perform pg_sleep(case when is_polite then random() * 0.1 else 0.5 + random() end);
   end loop;
 end
 $$;
@@ -12236,7 +12315,7 @@ comment on function sb_internal._lock_counters(uuid[]) is
   'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success. Gives up after lock_timeout.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
--- sqlgen:begin functions/internal/_lock_group_of.sql sha256:ee64f60725a590b26e80073ccc85ab8e55bd448e2bc2a2067c56964d31939560
+-- sqlgen:begin functions/internal/_lock_group_of.sql sha256:dc04aefee49b7af58d118dfb9f9999fdb7bf871d92dbe00f549568927dfd8acb
 create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   returns uuid
   language plpgsql
@@ -12268,6 +12347,21 @@ begin
         where g.conversation_group_id = seen
           for no key update;
       if not found then
+        -- In 0.1.0 a repeatable read transaction could end a group under a newcomer. What is left has no group to
+        -- lock; it can be ended all the same.
+        if exists (
+             select 1
+               from sb_internal.endpoint as e
+              where e.conversation_handle = _lock_group_of.conversation_handle
+                and e.conversation_group_id = seen
+                and e.state <> 'DO'
+                and not exists (
+                  select 1
+                    from sb.conversation_group as g
+                   where g.conversation_group_id = seen))
+        then
+          return seen;
+        end if;
         perform sb_internal._raise('SB003');
       end if;
       perform 1
@@ -12290,7 +12384,7 @@ comment on function sb_internal._lock_group_of(uuid) is
   'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
 revoke all on function sb_internal._lock_group_of(uuid) from public;
 -- sqlgen:end functions/internal/_lock_group_of.sql
--- sqlgen:begin functions/internal/_lock_named_group.sql sha256:2976f9fccbe922c1593f323717e0ae40c50dfcd9d4f6e11c5ab7df46619a42f0
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:e1899e1eb3ef15d930f5eaf8447bd8bb5b12a0c6af5e0880d083c65fa166ed76
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
   for_conversation uuid,
@@ -12330,7 +12424,9 @@ begin
     then
       -- A program that receives from a group until nothing is left may end its last conversation on the way. In
       -- SQL Server the ended side keeps the group for a while (R-246), and the next receive finds it empty.
-      if _lock_named_group.timeout is null and named::text = current_setting('sbroker.left_group', true) then
+      if _lock_named_group.deadline is null
+        and position(named::text in current_setting('sbroker.left_group', true)) > 0
+      then
         return null;
       end if;
       perform sb_internal._raise('S8436', array[named::text]);
@@ -12508,7 +12604,7 @@ comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint
   'Error 42501 unless the caller may receive from the queue of the conversation''s service, which is the right to use its conversations.';
 revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
 -- sqlgen:end functions/internal/_may_use_conversation.sql
--- sqlgen:begin functions/internal/_move_conversation.sql sha256:5fb6279686f5425798dc27518510083b9543b2eee813463269cb6420878886b7
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:c406a98d541d14da00d4c8324dfa150999a4b4b36be4d80988fcea1575b00be2
 create or replace function sb_internal._move_conversation(
   caller name,
   conversation_handle uuid,
@@ -12594,6 +12690,10 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
+  -- As in _leave_group: an old snapshot that does not see the newcomer must not end the group.
+  update sb.conversation_group as g
+     set service_id = g.service_id
+   where g.conversation_group_id = _move_conversation.conversation_group_id;
   perform sb_internal._lock_counter(e.conversation_handle);
   -- Messages before due rows, as alter_service.
   update sb_internal.message as m
@@ -12612,7 +12712,7 @@ comment on function sb_internal._move_conversation(name, uuid, uuid) is
   'MOVE CONVERSATION behind sb.move_conversation.';
 revoke all on function sb_internal._move_conversation(name, uuid, uuid) from public;
 -- sqlgen:end functions/internal/_move_conversation.sql
--- sqlgen:begin functions/internal/_move_service.sql sha256:fc4928402995e07c6551b20c0c829b7f90ec0a5211417d8cc982c55d75916b03
+-- sqlgen:begin functions/internal/_move_service.sql sha256:fe52f11be71f5d314ac5970d3b9d771089fdbaa06350e7e01f1ff53f426ba5e7
 create or replace function sb_internal._move_service(service_id integer, from_queue_id integer, to_queue_id integer)
   returns void
   language plpgsql
@@ -12624,6 +12724,7 @@ as $$
 declare
   moving uuid[];
 begin
+  perform sb_internal._require_read_committed('alter_service to another queue');
   -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
   -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
   if not sb_internal._lock_table('sb_internal.message', '10 s') then
@@ -12677,6 +12778,49 @@ comment on function sb_internal._move_service(integer, integer, integer) is
   'Moves a service with its messages, retained messages and due rows to another queue. Error S9617 while either queue is off. Waits for every transaction that has touched messages, waiting receives included, at most 10 s and never in the way of others for more than a fifth of a second; then S3716.';
 revoke all on function sb_internal._move_service(integer, integer, integer) from public;
 -- sqlgen:end functions/internal/_move_service.sql
+-- sqlgen:begin functions/internal/_new_broker.sql sha256:c2eee8b1ac46f53abf288af5f063ac3d6d0152019005093255dd75af5713ca96
+create or replace function sb_internal._new_broker(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._require_admin(_new_broker.caller, 'make a new broker');
+  perform sb_internal._require_read_committed('new_broker');
+  perform sb_internal._lock_catalog();
+  perform sb_internal._stop_messaging();
+  -- Deleted, not truncated: older snapshots keep what they see, and state tables of users, which
+  -- reference the groups, are cleaned by their own foreign keys.
+  delete from sb_internal.message;
+  delete from sb_internal.retained_message;
+  delete from sb_internal.transmission;
+  delete from sb_internal.due;
+  delete from sb_internal.receive_cursor;
+  delete from sb_internal.send_counter;
+  delete from sb_internal.group_backoff;
+  delete from sb_internal.state;
+  delete from sb_internal.endpoint;
+  delete from sb.conversation_group;
+  update sb_internal.event_notification as n
+     set conversation_handle = null
+   where n.conversation_handle is not null;
+  update sb_internal.queue_monitor as m
+     set state = 'INACTIVE'
+   where m.state <> 'INACTIVE';
+  update sb_internal.broker as b
+     set broker_instance = gen_random_uuid(),
+         is_broker_enabled = true
+   where b.singleton;
+  perform sb_internal._announce('new_broker', 'database', current_database());
+end
+$$;
+comment on function sb_internal._new_broker(name) is
+  'NEW_BROKER behind sb.new_broker. Event notifications stay and begin new dialogs.';
+revoke all on function sb_internal._new_broker(name) from public;
+-- sqlgen:end functions/internal/_new_broker.sql
 -- sqlgen:begin functions/internal/_next_group.sql sha256:0fadc9719c4809b8cf98da3bfe6ae49cb11fa47e6ec7819f1cf3566b9ea58977
 create or replace function sb_internal._next_group(
   queue_id integer,
@@ -13096,7 +13240,7 @@ comment on function sb_internal._put_broker_priority(integer, text, text, text, 
   'Creates or changes a broker priority; null leaves a criterion as it is, ANY for a new one. Errors: 42602, 42704, S8423, 22023, 42710 when another has the same criteria.';
 revoke all on function sb_internal._put_broker_priority(integer, text, text, text, text, integer) from public;
 -- sqlgen:end functions/internal/_put_broker_priority.sql
--- sqlgen:begin functions/internal/_raise.sql sha256:6aa6d7dc40d782bb4c949d84043bf05b8277d3bde7dc12f70dea514d6bc741f4
+-- sqlgen:begin functions/internal/_raise.sql sha256:243e67aba26765721c45ce2acfbea683c5e9ec3469a69a3dc627b1c9f3a4ce63
 -- Code generated by sqlgen from sql/errors.csv. DO NOT EDIT.
 -- Every coded error is raised here, so that the registry alone decides what callers see.
 create or replace function sb_internal._raise(
@@ -13391,6 +13535,9 @@ begin
     when '42710' then
       _message := '%s %s already exists';
       _hint := 'pass if_not_exists => true to accept that';
+    when '25001' then
+      _message := '%s works in read committed transactions only, not in %s';
+      _hint := 'it has to see what others commit while it waits; begin the transaction at read committed';
     when '40001' then
       _message := 'could not work on rows changed since the transaction began';
       _hint := 'roll back and retry the transaction; sb is made for read committed';
@@ -13727,6 +13874,26 @@ comment on function sb_internal._refresh_service_status() is
   'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queue''s row lock, so it waits for nobody.';
 revoke all on function sb_internal._refresh_service_status() from public;
 -- sqlgen:end functions/internal/_refresh_service_status.sql
+-- sqlgen:begin functions/internal/_require_read_committed.sql sha256:60cf8365ed4d22530103f91cf62f57765453643757f4b71d3a8ca8f0cd3e19ef
+create or replace function sb_internal._require_read_committed(what text)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Waiting for those who are at work is no use to whoever cannot see what they have done.
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform sb_internal._raise('25001', array[_require_read_committed.what, current_setting('transaction_isolation')]);
+  end if;
+end
+$$;
+comment on function sb_internal._require_read_committed(text) is
+  'Error 25001 in a transaction above read committed, for verbs that have to see all conversations there are.';
+revoke all on function sb_internal._require_read_committed(text) from public;
+-- sqlgen:end functions/internal/_require_read_committed.sql
 -- sqlgen:begin functions/internal/_require_run_as.sql sha256:592e9d06edd0e6ea26c90e60dd32749c64bc6152c2b5d392a6ca2af862421cce
 create or replace function sb_internal._require_run_as(caller name, role name)
   returns void
@@ -14571,7 +14738,7 @@ comment on function sb.after_restore() is
   'To be called after a data-only restore, a restore without owners or privileges, or a logical failover: forgets search hints and poison counts, which were written in another place, puts the queuing order behind every message, gives the system objects to the owner of sb, and grants anew what the catalog says of roles. For admins. Locks: the catalog.';
 revoke all on function sb.after_restore() from public;
 -- sqlgen:end functions/admin/after_restore.sql
--- sqlgen:begin functions/activation/_excuse_reader.sql sha256:cdbceb8e46257175fd31283efab4f66a021ee9d5df8dabe21a7c2c8acb04ab62
+-- sqlgen:begin functions/activation/_excuse_reader.sql sha256:9e4e491e9e53e471e21f58d3f37fc1bc450864e320465b028fd26e521982ad14
 -- What counts a rollback is the transaction's id in the ring of the queue (see _poison_record). An entry that says
 -- the same as the one before it is passed over, so a copy of that one makes the rollback of its owner count for nothing.
 create or replace function sb_internal._excuse_reader(caller name, queue_id integer, pid integer)
@@ -14587,6 +14754,7 @@ declare
   position bigint;
   cell text;
   before text;
+  found_own boolean := false;
 begin
   perform sb_internal._require_admin(_excuse_reader.caller, 'run an activator');
   select l.transactionid::text::bigint
@@ -14602,17 +14770,18 @@ begin
   if own is null or position is null then
     return false;
   end if;
-  for age in 0..15 loop
+  -- From the oldest on: the one after may be a copy already.
+  for age in reverse 15..0 loop
     cell := 'poison_' || ((position - age) & 15);
     before := 'poison_' || ((position - age - 1) & 15);
     if sb_internal._cell(_excuse_reader.queue_id, cell) & 4294967295 = own then
       -- The oldest has nothing before it but the newest.
       perform setval(('sb_internal.queue_' || _excuse_reader.queue_id || '_' || cell)::regclass,
         case when age = 15 then 0 else coalesce(sb_internal._cell(_excuse_reader.queue_id, before), 0) end);
-      return true;
+      found_own := true;
     end if;
   end loop;
-  return false;
+  return found_own;
 end
 $$;
 comment on function sb_internal._excuse_reader(name, integer, integer) is
@@ -14686,7 +14855,7 @@ comment on function sb_internal._probe_queue(name, integer) is
   'A look at what the next receive would get, behind sb.probe_queue.';
 revoke all on function sb_internal._probe_queue(name, integer) from public;
 -- sqlgen:end functions/activation/_probe_queue.sql
--- sqlgen:begin functions/activation/excuse_reader.sql sha256:3af7be0304f5f65d1cb8d7fc1f020860102c47e77b1f9caf82ed924189af0d4c
+-- sqlgen:begin functions/activation/excuse_reader.sql sha256:617047dfbc31c1ab0950fc51cec0a16eef2574de8f0098adf8700f2a8b6b76c8
 create or replace function sb.excuse_reader(queue_id integer, pid integer)
   returns boolean
   language sql
@@ -14697,7 +14866,7 @@ begin atomic
   select sb_internal._excuse_reader(current_user, excuse_reader.queue_id, excuse_reader.pid);
 end;
 comment on function sb.excuse_reader(integer, integer) is
-  'For activators that end: the transaction that the session with this process id is in, and has received in, does not count for the poison limit of the queue when it is rolled back; true when there is one. To be called while it is still open. Takes effect at once and survives a rollback. Admins only. Locks nothing.';
+  'For activators that end, or whose handler cannot work: the transaction that the session with this process id is in, and has received in, does not count for the poison limit of the queue when it is rolled back; true when there is one. To be called while it is still open. Takes effect at once and survives a rollback. Admins only. Locks nothing.';
 revoke all on function sb.excuse_reader(integer, integer) from public;
 -- sqlgen:end functions/activation/excuse_reader.sql
 -- sqlgen:begin functions/activation/probe_queue.sql sha256:cd7b9a5a438afde87221fd0369357fd97a7470ede2cf216a905729945924547b
@@ -14716,6 +14885,20 @@ comment on function sb.probe_queue(integer) is
   'For activators: head is null when a receive would get nothing now (empty, off, all groups held or in back-off), else a number that stands for the message it would begin with: the same number again means that nobody has received that message. receives is the counter of activation_scan, null while poison handling is off. waited is for how many seconds that message has been there, or its timer due. Takes nothing and holds nothing. Admins only. Locks: a group, given back at once.';
 revoke all on function sb.probe_queue(integer) from public;
 -- sqlgen:end functions/activation/probe_queue.sql
+-- sqlgen:begin views/broker.sql sha256:85fc68a89c9a3d709895b13565a6fbe1762c08b03222834211d380c7d1157420
+create or replace view sb.broker
+  with (security_barrier = true)
+as
+select b.broker_instance,
+       b.is_broker_enabled,
+       b.is_honor_broker_priority_on,
+       (select pg_catalog.max(m.version)
+          from sb_internal.meta as m) as schema_version,
+       b.admins
+  from sb_internal.broker as b;
+comment on view sb.broker is
+  'The broker of this database, one row: its instance, by which routes and dialogs name it, and its switches, and the roles that sb.grant_admin has made admins.';
+-- sqlgen:end views/broker.sql
 -- sqlgen:begin views/conversation_endpoints.sql sha256:13f2beeef4db2086fa920bfed3528c39466404af75d7bef82d444bd386a10efd
 create or replace view sb.conversation_endpoints
   with (security_barrier = true)

@@ -26,7 +26,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is wrong in plain words, and which SQL mends it",
 		Long: `Say what is wrong with the services, queues, activation, conversations and the server under them, in plain words, and
-which SQL mends it. Changes nothing by itself. Best run as an admin of sb; another role learns about what it may see.
+which SQL mends it. Changes nothing by itself. Best run as an admin of sb, with the configuration of the activator; another
+role learns about what it may see.
 
 Exits with 1 when something was found.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -44,14 +45,26 @@ Exits with 1 when something was found.`,
 			if list {
 				return show(cmd, asJSON, newCheckList())
 			}
+			config, err := loadConfig(cmd)
+			if err != nil {
+				return err
+			}
 			return withLook(cmd, func(ctx context.Context, conn *pgx.Conn) error {
 				report := doctorReport{Format: 1}
 				err := inSnapshot(ctx, conn, func(tx pgx.Tx) (err error) {
 					if report.Database, err = readDatabase(ctx, tx); err != nil {
 						return err
 					}
+					var handlers []doctor.Handler
+					for _, h := range config.Handlers {
+						near, err := nearestQueue(ctx, tx, h.Queue)
+						if err != nil {
+							return err
+						}
+						handlers = append(handlers, doctor.Handler{Queue: h.Queue, Nearest: near})
+					}
 					report.Report, err = doctor.Run(ctx, tx, report.Database.IsAdmin, doctor.Options{
-						SchemaVersion: int64(migrations.Latest()), Patience: patience, Skip: skip,
+						SchemaVersion: int64(migrations.Latest()), Patience: patience, Handlers: handlers, Skip: skip,
 					})
 					return err
 				})
@@ -100,6 +113,9 @@ func (r doctorReport) print(p *page) {
 		if f.Check != explained { // once for several of a kind
 			p.text(screen.Dim, "  ", f.Why)
 			explained = f.Check
+		}
+		if f.MendBy != "" {
+			p.text(screen.Dim, "    ", "-- to be run by "+f.MendBy)
 		}
 		for line := range strings.Lines(f.Mend) {
 			p.WriteString("    " + screen.Paint(p.color, screen.Bold, strings.TrimRight(line, "\n")) + "\n")

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -136,7 +138,9 @@ var provocations = []struct {
 	what  string // part of the finding
 	sick  func(t *testing.T, p *patient)
 	args  []string
-	also  []string
+	// handles: the configuration has a handler for this queue.
+	handles string
+	also    []string
 	// mends: what the finding offers makes the database well.
 	mends bool
 }{
@@ -197,6 +201,17 @@ var provocations = []struct {
 		},
 	},
 	{
+		// A crash forgets the count, not the reason.
+		check: "queue-poison", what: "too many transactions in a row (how many is forgotten) received from it and rolled back. 1 message waits in it", mends: true,
+		sick: func(t *testing.T, p *patient) {
+			p.exec(t, twoServices+dialog)
+			for range 5 {
+				p.exec(t, receiveAndRollBack)
+			}
+			p.exec(t, "select sb.maintain(); select sb_internal._poison_reset(q.queue_id) from sb.service_queues as q")
+		},
+	},
+	{
 		check: "queue-rollbacks", what: "the last 3 receives",
 		sick: func(t *testing.T, p *patient) {
 			p.exec(t, twoServices+dialog)
@@ -206,7 +221,7 @@ var provocations = []struct {
 		},
 	},
 	{
-		check: "groups-blocked", what: "1 conversation groups",
+		check: "groups-blocked", what: "1 conversation group is held back",
 		sick: func(t *testing.T, p *patient) {
 			p.exec(t, twoServices+dialog+`
 select sb.back_off_group(m.conversation_group_id) from sb.queue_messages as m;
@@ -228,6 +243,54 @@ update sb_internal.group_backoff set not_before = now() + interval '1 hour'`)
 	{
 		check: "unread", what: "it has no activation procedure", args: impatient,
 		sick: func(t *testing.T, p *patient) { p.exec(t, twoServices+dialog) },
+	},
+	{
+		check: "unread", what: "no activator with this configuration runs its handler", also: []string{"activator-none"},
+		args: impatient, handles: "S",
+		sick: func(t *testing.T, p *patient) { p.exec(t, twoServices+dialog) },
+	},
+	{
+		check: "handler-queue", what: `a handler for queue "work", which does not exist; the nearest is "Work"`,
+		handles: "work",
+		sick:    func(t *testing.T, p *patient) { p.activated(t, p.Owner) },
+	},
+	{
+		// What an activator leaves that has called for ten minutes a procedure that fails before it receives.
+		check: "not-received", what: `its activation procedure app.work fails before it receives them, or does not receive`,
+		sick: func(t *testing.T, p *patient) {
+			p.activated(t, p.Owner)
+			p.exec(t, twoServices+"select sb.alter_service('server', 'Work');"+dialog+`
+update sb_internal.message set message_enqueue_time = now() - interval '10 minutes';
+select from sb.service_queues as q cross join lateral sb.probe_queue(q.queue_id) where q.name = 'Work';
+update sb_internal.queue_monitor as m set state = 'NOTIFIED', last_activated_time = now() - interval '10 minutes'
+  from sb.service_queues as q where q.queue_id = m.queue_id and q.name = 'Work'`)
+		},
+	},
+	{
+		check: "reads-all-data", what: `has rights in sb, and is a member of pg_read_all_data and pg_write_all_data.`, mends: true,
+		sick: func(t *testing.T, p *patient) {
+			role := p.CreateRole(t, "backup")
+			p.super(t, "grant pg_read_all_data, pg_write_all_data to "+role)
+			p.exec(t, "select sb.create_queue('Q'), sb.grant_receive('Q', '"+role+"')")
+		},
+	},
+	{
+		check: "reads-all-data", what: `has rights in sb by way of PUBLIC, and is a member of pg_read_all_data.`, mends: true,
+		sick: func(t *testing.T, p *patient) {
+			p.super(t, "grant pg_read_all_data to "+p.CreateRole(t, "backup"))
+			p.exec(t, "select sb.create_queue('Q'), sb.grant_receive('Q', 'public')")
+		},
+	},
+	{
+		check: "state-table-owner", what: `State table app.state was created with drop_on_end and belongs to role "`, mends: true,
+		sick: func(t *testing.T, p *patient) {
+			stranger := p.CreateRole(t, "stranger")
+			p.super(t, "create schema app authorization "+p.Owner+"; grant usage, create on schema app to "+stranger+"; grant "+stranger+" to "+p.Owner)
+			p.exec(t, `
+select sb.create_state_table('app.state', 'n integer');
+select sb.create_state_table('app.mine', 'n integer');
+alter table app.state owner to `+stranger)
+		},
 	},
 	{
 		check: "unread", what: "its activation is switched off", args: impatient,
@@ -346,7 +409,7 @@ update sb_internal.retained_message set message_enqueue_time = now() - interval 
 		},
 	},
 	{
-		check: "priority-not-honored", what: "1 broker priorities", mends: true,
+		check: "priority-not-honored", what: "There is 1 broker priority,", mends: true,
 		sick: func(t *testing.T, p *patient) {
 			p.exec(t, "select sb.create_broker_priority('p', priority_level => 7)")
 		},
@@ -385,7 +448,7 @@ do $$ begin perform sb.begin_conversation_timer(sb.begin_dialog('client', 'serve
 		},
 	},
 	{
-		check: "endpoints-left", what: `1 conversations of service "client" with "server" are over`, mends: true,
+		check: "endpoints-left", what: `1 conversation of service "client" with "server" is over`, mends: true,
 		sick: func(t *testing.T, p *patient) {
 			p.exec(t, twoServices+dialog+`
 do $$ begin perform sb.end_conversation(r.conversation_handle) from sb.receive('S') as r; end $$;
@@ -393,7 +456,7 @@ select from sb.receive('Q')`)
 		},
 	},
 	{
-		check: "initiator-gone", what: `1 conversations of service "server" with "client" have lost`, mends: true,
+		check: "initiator-gone", what: `1 conversation of service "server" with "client" has lost the side that began it.`, mends: true,
 		sick: func(t *testing.T, p *patient) {
 			p.exec(t, twoServices+dialog+`
 select sb.end_conversation(e.conversation_handle, cleanup => true) from sb.conversation_endpoints as e where e.is_initiator`)
@@ -469,7 +532,16 @@ func TestDoctorFinds(t *testing.T) {
 			t.Parallel()
 			p := newPatient(t)
 			test.sick(t, p)
-			report := p.examine(t, p.URL(), test.args...)
+			args := slices.Clone(test.args)
+			if test.handles != "" {
+				file := filepath.Join(t.TempDir(), "sbactivator.yaml")
+				text := fmt.Sprintf("handlers: [{ queue: %s, type: http, url: 'http://127.0.0.1:1/' }]", test.handles)
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, "--config", file)
+			}
+			report := p.examine(t, p.URL(), args...)
 			want := append([]string{test.check}, test.also...)
 			slices.Sort(want)
 			if got := checksOf(report); !slices.Equal(got, want) {
@@ -491,7 +563,7 @@ func TestDoctorFinds(t *testing.T) {
 				for line := range strings.Lines(sql) {
 					// Statements such as VACUUM stand alone; several of one line do not mind being together.
 					runner := p.owner
-					if strings.HasPrefix(line, "grant ") {
+					if found.MendBy != "" || strings.HasPrefix(line, "grant ") {
 						runner = p.Superuser(t)
 					}
 					execAll(t, runner, line)
@@ -499,7 +571,7 @@ func TestDoctorFinds(t *testing.T) {
 			}
 			// What comes to light only then is not of this illness.
 			others := slices.DeleteFunc(doctor.Names(), func(name string) bool { return name == test.check })
-			if left := p.examine(t, p.URL(), append(test.args, "--skip", strings.Join(others, ","))...); len(left.Findings) > 0 {
+			if left := p.examine(t, p.URL(), append(args, "--skip", strings.Join(others, ","))...); len(left.Findings) > 0 {
 				t.Errorf("not mended: %+v", left.Findings)
 			}
 		})
@@ -641,6 +713,13 @@ select sb.grant_receive('S', '`+role+`')`)
 	report := p.examine(t, p.URLAs(role))
 	if got := checksOf(report); !slices.Equal(got, []string{"queue-off"}) || len(report.Findings) != 1 {
 		t.Errorf("found %+v", report.Findings)
+	}
+	if report.Findings[0].MendBy != "its owner, or an admin of sb" {
+		t.Errorf("by %q", report.Findings[0].MendBy)
+	}
+	if _, stdout, _ := execute(t, "doctor", "--database-url", p.URLAs(role), "--skip", ofServer); !strings.Contains(stdout,
+		"    -- to be run by its owner, or an admin of sb\n    select sb.alter_queue('S', enabled => true);\n") {
+		t.Error(stdout)
 	}
 	if report.Database.IsAdmin || !slices.Contains(report.NotMade, "initiator-gone") {
 		t.Errorf("%+v", report)

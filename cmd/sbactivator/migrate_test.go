@@ -52,3 +52,59 @@ func TestMigrateRepair(t *testing.T) {
 		t.Errorf("repair: exit code %d, %s%s", code, stdout, stderr)
 	}
 }
+
+// What an interrupted step has left is not known before repair has looked.
+func TestMigrateDirty(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	execAll(t, db.Conn(t), "update sb_internal.schema_migrations set version = version - 1, dirty = true")
+	code, stdout, stderr := execute(t, "migrate", "status", "--database-url", db.URL())
+	want := "version not known: a migration was interrupted\ndirty   true\nnext    sbactivator migrate repair, which finds out\n"
+	if code != exitDone || stdout != want || stderr != "" {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// Who may not is told who may.
+func TestMigrateRights(t *testing.T) {
+	t.Parallel()
+	db, empty := pgtest.New(t), pgtest.Empty(t)
+	stranger, poor := db.CreateRole(t, "stranger"), empty.CreateRole(t, "poor")
+	for _, command := range []string{"up", "down", "repair", "status"} {
+		code, stdout, stderr := execute(t, "migrate", command, "--database-url", db.URLAs(stranger))
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "sb belongs to "+db.Owner+": run this as that role or a member of it") {
+			t.Errorf("%s: exit code %d, %s%s", command, code, stdout, stderr)
+		}
+	}
+	code, _, stderr := execute(t, "migrate", "up", "--database-url", empty.URLAs(poor))
+	if want := "grant create on database " + empty.Name + " to " + poor + ";"; code != exitFailed || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	// A member does not inherit, so it has to become the owner to read.
+	execAll(t, db.Superuser(t), "alter role "+stranger+" noinherit; grant "+db.Owner+" to "+stranger)
+	if code, stdout, stderr := execute(t, "migrate", "status", "--database-url", db.URLAs(stranger)); code != exitDone || !strings.Contains(stdout, "pending none") {
+		t.Errorf("as a member: exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// With conversations, all of it goes only when that was meant.
+func TestMigrateDownAll(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn := db.Conn(t)
+	execAll(t, conn, twoServices+dialog)
+	for range 2 { // also with an older version
+		if code, stdout, stderr := execute(t, "migrate", "down", "--all", "--database-url", db.URL()); code != exitFailed || stdout != "" || !strings.Contains(stderr, "pass --yes") {
+			t.Fatalf("exit code %d, %s%s", code, stdout, stderr)
+		}
+		if code, _, stderr := execute(t, "migrate", "down", "--database-url", db.URL()); code != exitDone {
+			t.Fatal(stderr)
+		}
+		if code, _, stderr := execute(t, "migrate", "up", "--database-url", db.URL()); code != exitDone {
+			t.Fatal(stderr)
+		}
+	}
+	if code, stdout, stderr := execute(t, "migrate", "down", "--all", "--yes", "--database-url", db.URL()); code != exitDone || !strings.HasPrefix(stdout, "version 0") {
+		t.Fatalf("exit code %d, %s%s", code, stdout, stderr)
+	}
+}

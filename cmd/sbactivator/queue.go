@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/pgsbroker/sbroker/internal/nearest"
 	"github.com/pgsbroker/sbroker/internal/screen"
 )
 
@@ -135,7 +136,7 @@ func nearestQueue(ctx context.Context, tx pgx.Tx, name string) (string, error) {
 	if err != nil || len(names) == 0 {
 		return "", err
 	}
-	return nearest(name, names), nil
+	return nearest.Of(name, names), nil
 }
 
 func newQueueSwitchCommand(on bool) *cobra.Command {

@@ -225,7 +225,8 @@ func TestRunSecondSignal(t *testing.T) {
 func TestRunCannotStart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	stranger := db.CreateRole(t, "stranger")
+	stranger, reader := db.CreateRole(t, "stranger"), db.CreateRole(t, "reader")
+	execAll(t, db.Conn(t), "select sb.create_queue('Q'), sb.grant_receive('Q', '"+reader+"')")
 	old := pgtest.New(t)
 	old.Session(t, "owner").Exec("delete from sb_internal.meta where version > 2")
 	dir := t.TempDir()
@@ -246,7 +247,8 @@ func TestRunCannotStart(t *testing.T) {
 			[]string{"--config", file("a.yaml", "http: { listen: '' }\ndatabase: { startup_timeout: 0s, url: \""+unreachable+"\" }")},
 			"failed to connect",
 		},
-		"no rights": {[]string{"--config", silent, "--database-url", db.URLAs(stranger)}, "permission denied"},
+		"no rights": {[]string{"--config", silent, "--database-url", db.URLAs(stranger)}, "select sb.grant_admin('" + stranger + "')"},
+		"not admin": {[]string{"--config", silent, "--database-url", db.URLAs(reader)}, "select sb.grant_admin('" + reader + "')"},
 		"no sb":     {[]string{"--config", silent, "--database-url", pgtest.Empty(t).URL()}, "run sbactivator migrate up"},
 		"old sb":    {[]string{"--config", silent, "--database-url", old.URL()}, "run sbactivator migrate up"},
 		"unknown key": {

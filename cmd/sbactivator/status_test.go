@@ -95,7 +95,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 	for _, want := range []string{
-		`a "b" 'c' \ 李小龍\n\x1b[31m  on `, "\nBad ", " poison ", "  5/5\n", "Transactions   1 hold conversation groups, the oldest for ",
+		`a "b" 'c' \ 李小龍\n\x1b[31m  on `, "\nBad ", " poison ", "  5/5\n", "Transactions   1 holds conversation groups, the oldest for ",
 		"Transmission   3 messages\n", `    The destination queue "Off" is disabled.`, "9 CONVERSING, 2 STARTED_OUTBOUND", "2 set, 1 due",
 	} {
 		if !strings.Contains(stdout, want) {
@@ -286,7 +286,8 @@ func TestLookUsage(t *testing.T) {
 		"status --interval 1ms":              "--interval",
 		"status now":                         "unknown command",
 		"queue":                              "list, start, stop, peek",
-		"queue start":                        "1 arg",
+		"queue start":                        `"sbactivator queue start" needs a NAME, as sbactivator queue list shows them`,
+		"queue stop Q 2":                     "1 arg",
 		"queue peek Q --limit 0":             "--limit",
 		"queue peek Q --bytes -1":            "--bytes",
 		"queue peek Q --conversation x":      "not a conversation handle",
@@ -294,7 +295,7 @@ func TestLookUsage(t *testing.T) {
 		"conversation list --state gone":     "none of SO, CO, DI, DO, ER",
 		"conversation list --limit 0":        "--limit",
 		"conversation list --older-than -1s": "--older-than",
-		"conversation show":                  "1 arg",
+		"conversation show":                  "needs a HANDLE, as sbactivator conversation list",
 		"conversation show 1":                "not a conversation handle",
 		"conversation end 1 --yes":           "not a conversation handle",
 		"conversation end 41c3f048-9a3f-4908-89bb-6cd01d29fa04":                                             "pass --yes",

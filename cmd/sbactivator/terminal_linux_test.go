@@ -174,3 +174,27 @@ func TestTerminalConversationEnd(t *testing.T) {
 		t.Errorf("left %s", got)
 	}
 }
+
+// migrate down asks at a terminal.
+func TestTerminalMigrateDown(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	execAll(t, db.Conn(t), twoServices+dialog)
+	for _, test := range []struct {
+		args, question, answer, want string
+		code                         int
+	}{
+		{"", "Undo version 3 of sb?", "\n", "nothing was undone", exitFailed},
+		{" --all", "all conversations and messages too?", "n\n", "nothing was undone", exitFailed},
+		{" --all", "all conversations and messages too?", "y\n", "version 0, was 3", exitDone},
+	} {
+		x := startTerminal(t, 120, 24, strings.Fields("migrate down --database-url "+db.URL()+test.args)...)
+		x.waitFor(t, "[y/N] ")
+		if _, err := x.master.WriteString(test.answer); err != nil {
+			t.Fatal(err)
+		}
+		if code, text := x.wait(t); code != test.code || !strings.Contains(text, test.question) || !strings.Contains(text, test.want) {
+			t.Errorf("%+v: exit code %d\n%s", test, code, text)
+		}
+	}
+}

@@ -27,6 +27,57 @@ const (
     where f.prokind in ('f', 'p'))`
 )
 
+// Conditions on q and s of queues, with @patience.
+const (
+	// Unread is for a queue that nobody looks into although messages wait.
+	Unread = `(q.is_receive_enabled
+   and s.oldest_ready_age > @patience::text::interval
+   and coalesce(s.last_receive_time < clock_timestamp() - @patience::text::interval, true))`
+
+	// NotReceived is for a queue of which an activator starts the procedure again and again, and nothing comes of it. That
+	// it looks itself shows in last_receive_time. A reader that has been at work for long may be in its first call, and
+	// what an open transaction holds nobody can receive.
+	NotReceived = `(q.is_receive_enabled
+   and q.is_activation_enabled
+   and s.oldest_ready_age > @patience::text::interval
+   and s.last_receive_time >= clock_timestamp() - @patience::text::interval
+   and exists (
+         select
+           from sb.dm_broker_queue_monitors as m
+          where m.queue_id = q.queue_id
+            and m.state = 'NOTIFIED'
+            and coalesce(m.last_activated_time < clock_timestamp() - @patience::text::interval, true))
+   and not exists (
+         select
+           from sb.dm_broker_activated_tasks as t
+          where t.queue_id = q.queue_id
+            and t.started_at < clock_timestamp() - @patience::text::interval)
+   and not exists (
+         select
+           from pg_locks as l
+           join pg_stat_activity as a on a.pid = l.pid
+          where l.locktype = 'relation'
+            and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+            and l.relation = 'sb.conversation_group'::regclass
+            and l.mode in ('RowShareLock', 'RowExclusiveLock')
+            and l.granted
+            and a.xact_start < clock_timestamp() - @patience::text::interval))`
+)
+
+// Who may do what is offered, where that is not a matter of rights in sb.
+const (
+	superuser     = "a superuser"
+	databaseOwner = "the owner of the database"
+	sbOwner       = "the owner of sb"
+	grantor       = "a superuser, or whoever may grant that role"
+	ofBroker      = "its owner, or an admin of sb"
+)
+
+// counted is SQL for a number and what is counted, in the singular where that is right.
+func counted(n, one, many string) string {
+	return "case " + n + " when 1 then '1 " + one + "' else " + n + " || ' " + many + "' end"
+}
+
 // checks is every check. A query names objects in its sentences with double quotes, and in what it offers to copy with
 // format's %L and %I. Lines of that are separated by \x1e, because a name may hold line breaks of its own.
 var checks = []check{
@@ -60,7 +111,7 @@ select 'The broker is disabled in this database.', 'select sb.enable_broker();'
  where not b.is_broker_enabled`,
 	},
 	{
-		name: "read-only", severity: Error,
+		name: "read-only", severity: Error, by: databaseOwner,
 		why: "Every verb of sb writes, receive too.",
 		query: `
 select 'This server is a standby; nothing can be sent or received here.',
@@ -73,7 +124,7 @@ select format('Transactions in database "%s" are read-only unless they say other
    and not pg_is_in_recovery()`,
 	},
 	{
-		name: "isolation", severity: Warning,
+		name: "isolation", severity: Warning, by: databaseOwner,
 		why: "The verbs are written for read committed; above it they fail with 40001 wherever others have been at work meanwhile.",
 		query: `
 select format('Transactions are %s unless they say otherwise.', current_setting('default_transaction_isolation')),
@@ -81,7 +132,7 @@ select format('Transactions are %s unless they say otherwise.', current_setting(
  where current_setting('default_transaction_isolation') <> 'read committed'`,
 	},
 	{
-		name: "durability", severity: Error,
+		name: "durability", severity: Error, by: superuser,
 		why: "After a crash of the machine the database may be damaged, messages with it.",
 		query: `
 select format('%s is off.', s.name), format('alter system reset %I; select pg_reload_conf();', s.name)
@@ -90,7 +141,7 @@ select format('%s is off.', s.name), format('alter system reset %I; select pg_re
    and s.setting = 'off'`,
 	},
 	{
-		name: "synchronous-commit", severity: Advice,
+		name: "synchronous-commit", severity: Advice, by: superuser,
 		why: "A crash may undo the last moments before it, for messages and work alike: what a client was told to have been sent may be gone.",
 		query: `
 select 'synchronous_commit is off.', 'alter system reset synchronous_commit; select pg_reload_conf();'
@@ -100,8 +151,8 @@ select 'synchronous_commit is off.', 'alter system reset synchronous_commit; sel
 		name: "connections", severity: Warning,
 		why: "Each reader has a connection: at full load the activator, and everybody else, is refused some.",
 		query: `
-select format('The queues allow for %s readers, an activator needs 5 connections more, and the database has %s for all purposes.',
-         r.readers, c.connections),
+select format('The queues allow for %s, an activator needs 5 connections more, and the database has %s for all purposes.',
+         ` + counted("r.readers", "reader", "readers") + `, c.connections),
        format(E'select sb.alter_queue(%L, max_queue_readers => %s);  -- the queue with most\x1e-- or: alter system set max_connections = %s; and restart the server',
          r.largest, greatest(1, r.most - (r.readers + 5 - c.connections)), r.readers + 50)
   from (
@@ -134,31 +185,33 @@ select format('The clocks of this machine and of the database server differ by %
 		name: "queue-poison", severity: Error,
 		why: "A message that makes its reader fail each time would be tried for ever. Mend the reader before you start the queue again.",
 		query: `
-select format('Queue "%s" is stopped by poison handling: %s transactions in a row received from it and rolled back. %s messages wait in it, %s for it.',
-         q.name, s.consecutive_rollbacks, s.ready_messages, s.transmission_backlog),
-       format('select sb.alter_queue(%L, enabled => true);', q.name)
+select format('Queue "%s" is stopped by poison handling: %s received from it and rolled back. %s in it, %s for it.', q.name,
+         case when s.consecutive_rollbacks > 0 then ` + counted("s.consecutive_rollbacks", "transaction", "transactions in a row") + `
+              else 'too many transactions in a row (how many is forgotten)' end,
+         ` + counted("s.ready_messages", "message waits", "messages wait") + `, s.transmission_backlog),
+       format(E'-- first see in the log of the activator, or of whatever reads the queue, what has failed\x1eselect sb.alter_queue(%L, enabled => true);', q.name)
   from ` + queues + `
- where not q.is_receive_enabled
-   and q.is_poison_message_handling_enabled
-   and s.consecutive_rollbacks >= o.threshold
+ where q.is_poison_disabled
  order by q.name collate "C"`,
 	},
 	{
 		name: "queue-off", severity: Error,
 		why: "Receives from a stopped queue fail with S9617, and what is sent to it waits in the transmission queue.",
 		query: `
-select format('Queue "%s" is stopped. %s messages wait in it, %s for it.', q.name, s.ready_messages, s.transmission_backlog),
+select format('Queue "%s" is stopped. %s in it, %s for it.', q.name,
+         ` + counted("s.ready_messages", "message waits", "messages wait") + `, s.transmission_backlog),
        format('select sb.alter_queue(%L, enabled => true);', q.name)
   from ` + queues + `
  where not q.is_receive_enabled
-   and not (q.is_poison_message_handling_enabled and s.consecutive_rollbacks >= o.threshold)
+   and not q.is_poison_disabled
  order by q.name collate "C"`,
 	},
 	{
 		name: "queue-rollbacks", severity: Warning,
 		why: "When the limit is reached, poison handling stops the queue.",
 		query: `
-select format('Of queue "%s" the last %s receives were rolled back; at %s it is stopped.', q.name, s.consecutive_rollbacks, o.threshold),
+select format('Of queue "%s" the last %s rolled back; at %s it is stopped.', q.name,
+         ` + counted("s.consecutive_rollbacks", "receive was", "receives were") + `, o.threshold),
        '-- the log of the activator, or of whatever reads the queue, says why'
   from ` + queues + `
  where q.is_receive_enabled
@@ -170,7 +223,8 @@ select format('Of queue "%s" the last %s receives were rolled back; at %s it is 
 		name: "groups-blocked", severity: Warning,
 		why: "An activator leaves a conversation group alone for up to 30 seconds after its handler has failed; the others go on.",
 		query: `
-select format('%s conversation groups of queue "%s" are held back because their handler has failed.', s.blocked_groups, q.name),
+select format('Of queue "%s" %s held back, because a handler has failed.', q.name,
+         ` + counted("s.blocked_groups", "conversation group is", "conversation groups are") + `),
        '-- the log of the activator says why'
   from ` + queues + `
  where s.blocked_groups > 0
@@ -178,12 +232,12 @@ select format('%s conversation groups of queue "%s" are held back because their 
 	},
 	{
 		name: "activator-none", severity: Error,
-		why: "Activation needs an activator running somewhere; without one the messages wait.",
+		why: "Activation and handlers need an activator running somewhere; without one the messages wait.",
 		query: `
 select format('No activator is connected, and queues count on one: %s.', string_agg(format('"%s"', q.name), ', ' order by q.name collate "C")),
        '-- run: sbactivator run'
   from sb.service_queues as q
- where q.is_activation_enabled
+ where (q.is_activation_enabled or q.name = any (@handled::text[]))
    and not exists (select from ` + activators + ` as a)
    and not exists (select from sb.dm_broker_activated_tasks as t)
 having count(*) > 0`,
@@ -195,17 +249,45 @@ having count(*) > 0`,
 select format('Messages wait in queue "%s" since %s, and %s: %s.', q.name,
          date_trunc('second', clock_timestamp() - s.oldest_ready_age),
          coalesce('nobody has looked for any since ' || date_trunc('second', s.last_receive_time), 'nobody has ever looked for any'),
-         case when q.is_activation_enabled then 'its activation procedure does not receive from it, or no activator runs it'
+         case when q.name = any (@handled::text[]) then 'no activator with this configuration runs its handler, or that cannot'
+              when q.is_activation_enabled then 'its activation procedure does not receive from it, or no activator runs it'
               when q.activation_procedure is not null then 'its activation is switched off'
-              else 'it has no activation procedure' end),
-       case when q.is_activation_enabled then '-- the log of the activator says more, and so does: select * from sb.dm_broker_queue_monitors;'
+              else 'it has no activation procedure, nor a handler in this configuration' end),
+       case when q.name = any (@handled::text[]) then '-- run: sbactivator run; its log says more'
+            when q.is_activation_enabled then '-- the log of the activator says more, and so does: select * from sb.dm_broker_queue_monitors;'
             when q.activation_procedure is not null then format('select sb.alter_queue(%L, activation_enabled => true);', q.name)
             else format(E'-- start the program that reads it, or name a procedure that does:\x1e-- select sb.alter_queue(%L, activation_procedure => ''schema.name'');', q.name) end
   from ` + queues + `
- where q.is_receive_enabled
-   and s.oldest_ready_age > @patience::text::interval
-   and coalesce(s.last_receive_time < clock_timestamp() - @patience::text::interval, true)
+ where ` + Unread + `
  order by q.name collate "C"`,
+	},
+	{
+		name: "not-received", severity: Error,
+		why: "The activator starts the procedure again and again, at most every 30 seconds, and the messages stay where they are.",
+		query: `
+select format('Messages wait in queue "%s" since %s, and its activation procedure %s fails before it receives them, or does not receive.', q.name,
+         date_trunc('second', clock_timestamp() - s.oldest_ready_age), q.activation_procedure),
+       format(E'-- the log of the activator says why; or look, as it would be run:\x1e-- begin; set local role %I; %s %s(); rollback;',
+         q.execute_as,
+         coalesce((
+           select case f.prokind when 'p' then 'call' else 'select' end
+             from parse_ident(q.activation_procedure) as p (parts)
+             join ` + candidates + ` as f on f.nspname = p.parts[1] and f.proname = p.parts[2] and f.pronargs = 0), 'select'),
+         q.activation_procedure)
+  from ` + queues + `
+ where ` + NotReceived + `
+ order by q.name collate "C"`,
+	},
+	{
+		name: "handler-queue", severity: Error,
+		why: "A handler does nothing until there is a queue of its name; names are case-sensitive.",
+		query: `
+select format('The configuration has a handler for queue "%s", which does not exist%s.', h.queue, '; the nearest is "' || nullif(h.nearest, '') || '"'),
+       '-- correct the name in the configuration, or create the queue: sb.create_queue'
+  from unnest(@handled::text[], @nearest::text[]) as h (queue, nearest)
+ where not exists (select from sb.service_queues as q where q.name = h.queue)
+ order by h.queue collate "C"`,
+		adminOnly: true,
 	},
 	{
 		name: "retention", severity: Warning,
@@ -258,7 +340,7 @@ select format('Activation procedure %s of queue "%s" takes arguments.', q.activa
  order by q.name collate "C"`,
 	},
 	{
-		name: "procedure-rights", severity: Error,
+		name: "procedure-rights", severity: Error, by: "the owner of the schema and of the procedure",
 		why: "The procedure is called as the role in execute_as, which has to be allowed to.",
 		query: `
 select format('Queue "%s" runs %s as role "%s", which may not execute it.', q.name, q.activation_procedure, q.execute_as),
@@ -271,7 +353,7 @@ select format('Queue "%s" runs %s as role "%s", which may not execute it.', q.na
  order by q.name collate "C"`,
 	},
 	{
-		name: "execute-as-missing", severity: Error,
+		name: "execute-as-missing", severity: Error, by: "a role with CREATEROLE",
 		why: "The activator cannot take a role that does not exist; after a restore into another cluster roles have to be made again.",
 		query: `
 select format('Queue "%s" runs its procedure as role "%s", which does not exist.', q.name, q.execute_as),
@@ -325,7 +407,7 @@ select format('Queue "%s" runs its procedure as role "%s", which may not receive
  order by n.place`,
 	},
 	{
-		name: "activator-membership", severity: Error,
+		name: "activator-membership", severity: Error, by: grantor,
 		why: "The activator does SET ROLE to execute_as before it calls the procedure, so its login role has to be a member.",
 		query: `
 select format('Queue "%s" runs its procedure as role "%s", of which %s "%s" is no member.', q.name, q.execute_as,
@@ -357,6 +439,51 @@ select format('An activator is logged in as the superuser "%s"; it runs no activ
   join pg_roles as r on r.oid = a.usesysid
  where r.rolsuper
    and exists (select from sb.service_queues as q where q.is_activation_enabled)`,
+	},
+
+	// ---------------------------------------------------------------------------------------------
+	// Rights (docs/security.md).
+	// ---------------------------------------------------------------------------------------------
+	{
+		name: "reads-all-data", severity: Warning, by: grantor,
+		why: "Such a role may use schema sb_internal. With any right in sb besides, it can name the inner functions and tell them that it is somebody else: it is as good as the owner of sb.",
+		query: `
+select format('Role "%s" has rights in sb%s, and is a member of %s.', r.rolname,
+         case when bool_or(a.grantee <> 0) then '' else ' by way of PUBLIC' end, string_agg(distinct d.role, ' and ')),
+       format('revoke %s from %I;  -- or from the role through which it is a member', string_agg(distinct d.role, ', '), r.rolname)
+  from pg_roles as r
+ cross join (values ('pg_read_all_data'), ('pg_write_all_data')) as d (role)
+  join pg_namespace as n on n.nspname = 'sb'
+ cross join aclexplode(n.nspacl) as a
+ where not r.rolsuper
+   and not starts_with(r.rolname, 'pg_')
+   and not pg_has_role(r.oid, n.nspowner, 'usage')
+   and pg_has_role(r.oid, d.role, 'usage')
+   and a.grantee <> n.nspowner
+   and (a.grantee = 0 or pg_has_role(r.oid, a.grantee, 'usage'))
+ group by r.rolname
+ order by r.rolname`,
+	},
+	{
+		name: "state-table-owner", severity: Warning, by: superuser,
+		why: "Whoever ends the last conversation of a group, any group, runs the triggers of such a table in his session, and waits for locks on it.",
+		query: `
+select format('State table %s was created with drop_on_end and belongs to role "%s", which is no admin of sb.', c.oid::regclass, r.rolname),
+       format('alter table %s owner to %I;  -- or drop it: sb.drop_state_table', c.oid::regclass, pg_get_userbyid(n.nspowner))
+  from pg_constraint as k
+  join pg_class as c on c.oid = k.conrelid
+  join pg_roles as r on r.oid = c.relowner
+  join pg_namespace as n on n.nspname = 'sb'
+ cross join sb.broker as b
+ where k.contype = 'f'
+   and k.confrelid = 'sb.conversation_group'::regclass
+   and not pg_has_role(r.oid, n.nspowner, 'usage')
+   and not exists (
+         select
+           from unnest(b.admins) as m (name)
+           join pg_roles as o on o.rolname = m.name
+          where pg_has_role(r.oid, o.oid, 'usage'))
+ order by 1`,
 	},
 
 	// ---------------------------------------------------------------------------------------------
@@ -405,7 +532,7 @@ select format('Message type "%s" is validated by function %s, which does not exi
 		name: "contract-not-accepted", severity: Error,
 		why: "The first message of such a dialog comes back as Error -8408.",
 		query: `
-select format('%s dialogs with service "%s" are on contract "%s", %s.', count(*), e.far_service, coalesce(c.name, '?'),
+select format('%s with service "%s" on contract "%s", %s.', ` + counted("count(*)", "dialog is", "dialogs are") + `, e.far_service, coalesce(c.name, '?'),
          case when exists (select from sb.service_contract_usages as u where u.service_id = s.service_id)
               then 'which it does not accept' else 'but it accepts no contract at all' end),
        format('select sb.alter_service(%L, add_contracts => array[%L]);', e.far_service, c.name)
@@ -458,7 +585,7 @@ select format('Broker priority "%s" is for dialogs with service "%s", which does
 		name: "priority-not-honored", severity: Advice,
 		why: "Receive goes by priority in any case; what waits in the transmission queue only with this option.",
 		query: `
-select format('There are %s broker priorities, but honor_broker_priority is off.', count(*)),
+select format('There %s, but honor_broker_priority is off.', case count(*) when 1 then 'is 1 broker priority' else 'are ' || count(*) || ' broker priorities' end),
        'select sb.set_option(''honor_broker_priority'', ''on'');'
   from sb.conversation_priorities as p
  cross join sb.broker as b
@@ -474,8 +601,8 @@ having count(*) > 0`,
 		name: "transmission", severity: Error,
 		why: "Messages that cannot be delivered wait in the transmission queue, and everything their conversation sends waits behind them.",
 		query: `
-select format('%s%s messages to service "%s" wait, the oldest since %s. %s', case when count(*) = 1000 then 'At least ' else '' end,
-         count(*), t.to_service_name, date_trunc('second', min(t.enqueue_time)),
+select format('%s%s for service "%s", the oldest since %s. %s', case when count(*) = 1000 then 'At least ' else '' end,
+         ` + counted("count(*)", "message waits", "messages wait") + `, t.to_service_name, date_trunc('second', min(t.enqueue_time)),
          case t.transmission_status when '' then 'Nothing is in their way: nobody moves them on.' else t.transmission_status end),
        case
          when t.transmission_status = '' then 'select sb.deliver();  -- activators do that'
@@ -503,8 +630,8 @@ having min(t.enqueue_time) < now() - @patience::text::interval
 		name: "timer-overdue", severity: Warning,
 		why: "A due timer is a message like any other: somebody has to receive it.",
 		query: `
-select format('%s timers of conversations of service "%s" are due, the oldest since %s, and nobody receives from queue "%s".',
-         count(*), s.name, date_trunc('second', min(e.dialog_timer)), q.name),
+select format('%s due in conversations of service "%s", the oldest since %s, and nobody receives from queue "%s".',
+         ` + counted("count(*)", "timer is", "timers are") + `, s.name, date_trunc('second', min(e.dialog_timer)), q.name),
        format('-- something has to receive from queue %L', q.name)
   from ` + endpoints + ` as e
   join sb.services as s on s.service_id = e.service_id
@@ -518,7 +645,8 @@ select format('%s timers of conversations of service "%s" are due, the oldest si
 		name: "endpoints-left", severity: Warning,
 		why: "The other side has ended, or an Error has come, and was received; this side has to end as well, or its endpoint stays for ever.",
 		query: `
-select format('%s conversations of service "%s" with "%s" are over but not ended on this side (%s).', count(*), s.name, e.far_service, e.state_desc),
+select format(case count(*) when 1 then '%s conversation of service "%s" with "%s" is over but not ended on this side (%s).'
+         else '%s conversations of service "%s" with "%s" are over but not ended on this side (%s).' end, count(*), s.name, e.far_service, e.state_desc),
        format($mend$select sb.end_conversation(e.conversation_handle) from sb.conversation_endpoints as e join sb.services as s on s.service_id = e.service_id where s.name = %L and e.far_service = %L and e.state = %L;$mend$, s.name, e.far_service, e.state)
   from ` + endpoints + ` as e
   join sb.services as s on s.service_id = e.service_id
@@ -537,7 +665,8 @@ select format('%s conversations of service "%s" with "%s" are over but not ended
 		name: "initiator-gone", severity: Warning,
 		why: "The side that began the dialog was removed without a word (cleanup); nobody will ever end it from there.",
 		query: `
-select format('%s conversations of service "%s" with "%s" have lost the side that began them.', count(*), s.name, e.far_service),
+select format(case count(*) when 1 then '%s conversation of service "%s" with "%s" has lost the side that began it.'
+         else '%s conversations of service "%s" with "%s" have lost the side that began them.' end, count(*), s.name, e.far_service),
        format($mend$select sb.end_conversation(e.conversation_handle, cleanup => true) from sb.conversation_endpoints as e join sb.services as s on s.service_id = e.service_id where s.name = %L and e.far_service = %L and not e.is_initiator and e.state = 'CO' and not exists (select from sb.conversation_endpoints as o where o.conversation_handle = e.conversation_id);$mend$, s.name, e.far_service)
   from ` + endpoints + ` as e
   join sb.services as s on s.service_id = e.service_id
@@ -580,7 +709,7 @@ select format('There are about %s conversation endpoints; most of the first 1000
 	// Vacuum. Queues churn: what keeps dead rows costs more here than elsewhere.
 	// ---------------------------------------------------------------------------------------------
 	{
-		name: "long-transaction", severity: Warning,
+		name: "long-transaction", severity: Warning, by: "a member of that role, or of pg_signal_backend",
 		why: "Vacuum keeps every row that an open transaction might still see: the tables of the queues grow until it ends. What it has received is kept from everybody else, too.",
 		query: `
 select format('Session %s of role "%s" (application "%s") has a transaction open %s.', a.pid, a.usename, a.application_name,
@@ -597,7 +726,7 @@ select format('Session %s of role "%s" (application "%s") has a transaction open
  order by a.xact_start, a.pid`,
 	},
 	{
-		name: "prepared-transaction", severity: Warning,
+		name: "prepared-transaction", severity: Warning, by: "the role that has prepared it",
 		why: "Vacuum keeps every row that it might still see, it keeps its locks, and it survives restarts.",
 		query: `
 select format('Transaction "%s" of role "%s" is prepared since %s and neither committed nor rolled back.', p.gid, p.owner, date_trunc('second', p.prepared)),
@@ -608,7 +737,7 @@ select format('Transaction "%s" of role "%s" is prepared since %s and neither co
  order by p.prepared`,
 	},
 	{
-		name: "replication-slot", severity: Warning,
+		name: "replication-slot", severity: Warning, by: "a role with REPLICATION",
 		why: "A slot that nobody uses makes the server keep write-ahead log until the disk is full, and may keep rows from vacuum.",
 		query: `
 select format('Replication slot "%s" is used by nobody and keeps %s.', s.slot_name,
@@ -620,7 +749,7 @@ select format('Replication slot "%s" is used by nobody and keeps %s.', s.slot_na
  order by s.slot_name`,
 	},
 	{
-		name: "autovacuum-off", severity: Error,
+		name: "autovacuum-off", severity: Error, by: sbOwner,
 		why: "The tables of the queues grow without limit, and receive gets slower with them.",
 		query: `
 select format('%s is off.', s.name), format('alter system reset %I; select pg_reload_conf();', s.name)
@@ -641,7 +770,7 @@ select format('Autovacuum is switched off for table %s.%s.', n.nspname, c.relnam
             and not o.option_value::boolean)`,
 	},
 	{
-		name: "vacuum-behind", severity: Warning,
+		name: "vacuum-behind", severity: Warning, by: sbOwner,
 		why: "Dead rows slow receive down. Vacuum does not get to the table, or something keeps it from removing them.",
 		query: `
 select format('Table %s.%s has %s dead rows for %s live ones, and was vacuumed last %s.', t.schemaname, t.relname, t.n_dead_tup, t.n_live_tup,

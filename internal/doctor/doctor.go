@@ -35,6 +35,8 @@ type Finding struct {
 	What string `json:"what"`
 	// Mend is SQL to copy; what is no SQL stands in it as comments.
 	Mend string `json:"mend"`
+	// MendBy says who may run that, where it is not the role that asks.
+	MendBy string `json:"mend_by,omitempty"`
 	// Why says what it leads to.
 	Why string `json:"why"`
 }
@@ -53,11 +55,16 @@ type Options struct {
 	SchemaVersion int64
 	// Patience is how long something may wait, or a transaction be open, before that is a finding; 0 is five minutes.
 	Patience time.Duration
+	// Handlers are those of the configuration, of an activator that serves queues without an activation procedure.
+	Handlers []Handler
 	// Skip names checks to leave out.
 	Skip []string
 	// Now is the client's clock; nil is time.Now.
 	Now func() time.Time
 }
+
+// Handler says for which queue there is a handler, and which queue's name is most like that.
+type Handler struct{ Queue, Nearest string }
 
 // check is a row of the table of checks.
 type check struct {
@@ -66,10 +73,12 @@ type check struct {
 	// why says what a finding leads to, for people who meet it for the first time.
 	why string
 	// query returns a row of two texts, what and mend, for each finding. It may use @schema_version, @patience,
-	// @client_time and, with roles, @role and @subjects.
+	// @client_time, @handled, @nearest and, with roles, @role and @subjects.
 	query string
 	// roles, where there is one, returns rows of a role and an array of texts; the query is then run as each of them.
 	roles string
+	// by is who may run what is offered; "": what is SQL calls verbs of sb.
+	by string
 	// adminOnly is for what looks wrong to those who do not see everything.
 	adminOnly bool
 }
@@ -108,6 +117,17 @@ func Run(ctx context.Context, tx pgx.Tx, isAdmin bool, opts Options) (*Report, e
 		opts.Now = time.Now
 	}
 	r := &Report{Findings: []Finding{}, NotMade: []string{}}
+	var asks asker
+	err := tx.QueryRow(ctx, `
+select r.rolsuper, pg_catalog.pg_has_role(r.oid, d.datdba, 'usage'), pg_catalog.pg_has_role(r.oid, n.nspowner, 'usage')
+  from pg_catalog.pg_roles as r
+  join pg_catalog.pg_database as d on d.datname = pg_catalog.current_database()
+  join pg_catalog.pg_namespace as n on n.nspname = 'sb'
+ where r.rolname = current_user`).Scan(&asks.isSuperuser, &asks.ownsDatabase, &asks.ownsSB)
+	if err != nil {
+		return nil, err
+	}
+	asks.isAdmin = isAdmin
 	for _, c := range checks {
 		switch {
 		case slices.Contains(opts.Skip, c.name):
@@ -126,7 +146,7 @@ func Run(ctx context.Context, tx pgx.Tx, isAdmin bool, opts Options) (*Report, e
 			c.severity = Warning
 		}
 		for _, f := range found {
-			f.Check, f.Severity, f.Why = c.name, c.severity, c.why
+			f.Check, f.Severity, f.Why, f.MendBy = c.name, c.severity, c.why, asks.other(c.by, f.Mend)
 			r.Findings = append(r.Findings, f)
 		}
 		r.Checks++
@@ -137,11 +157,39 @@ func Run(ctx context.Context, tx pgx.Tx, isAdmin bool, opts Options) (*Report, e
 	return r, nil
 }
 
+// asker is what the role that asks may do.
+type asker struct{ isSuperuser, isAdmin, ownsDatabase, ownsSB bool }
+
+// other returns who may run the mend, "" when that is the asker, or when there is nothing to run.
+func (a asker) other(by, mend string) string {
+	isSQL := false
+	for line := range strings.Lines(mend) {
+		isSQL = isSQL || !strings.HasPrefix(line, "--")
+	}
+	switch {
+	case !isSQL, a.isSuperuser,
+		by == "" && a.isAdmin,
+		by == databaseOwner && a.ownsDatabase,
+		by == sbOwner && a.ownsSB:
+		return ""
+	case by == "":
+		return ofBroker
+	default:
+		return by
+	}
+}
+
 // errUndo ends a savepoint that has done its work.
 var errUndo = errors.New("undo")
 
 func (c check) run(ctx context.Context, tx pgx.Tx, opts Options) (found []Finding, err error) {
+	handled, nearest := []string{}, []string{}
+	for _, h := range opts.Handlers {
+		handled, nearest = append(handled, h.Queue), append(nearest, h.Nearest)
+	}
 	args := pgx.NamedArgs{
+		"handled":        handled,
+		"nearest":        nearest,
 		"schema_version": opts.SchemaVersion,
 		"patience":       fmt.Sprintf("%f seconds", opts.Patience.Seconds()),
 		"client_time":    opts.Now(),

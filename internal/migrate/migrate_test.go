@@ -476,6 +476,12 @@ func TestPlainFile(t *testing.T) {
 		if err != nil || len(out) > 0 {
 			t.Fatalf("psql: %v\n%s", err, out)
 		}
+		db := pgtest.Empty(t)
+		poor := db.CreateRole(t, "poor")
+		out, err = exec.CommandContext(ctx, psql, "-X", "-q", "-f", plain, db.URLAs(poor)).CombinedOutput()
+		if want := "HINT:  grant create on database " + db.Name + " to " + poor + ";"; err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("without CREATE: %v\n%s", err, out)
+		}
 		out, err = exec.CommandContext(ctx, psql, "-X", "-q", "-f", plain, piped.owner).CombinedOutput()
 		if want := "sb is already installed, version "; err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("once more: %v\n%s", err, out)

@@ -30,6 +30,7 @@ type cluster struct {
 	dir    string
 	port   int
 	server *privatepg.Server
+	super  string // the superuser's URL of the application's database, which outlives the server
 }
 
 // newCluster starts a server that keeps what it has acknowledged, whatever happens to its processes, with a stage on it.
@@ -40,6 +41,7 @@ func newCluster(t *testing.T) (*cluster, *stage) {
 		t.Fatal(err)
 	}
 	c.start()
+	c.super = c.server.DSN("app")
 	t.Cleanup(func() { c.stop() })
 	super := c.connect()
 	s := &stage{T: t, owner: "sb_owner", login: "sb_activator", url: c.url}
@@ -132,7 +134,7 @@ func (c *cluster) signal(s syscall.Signal) {
 
 // url is that of the application's database, for the superuser when role is empty.
 func (c *cluster) url(role string) string {
-	u, err := url.Parse(c.server.DSN("app"))
+	u, err := url.Parse(c.super)
 	if err != nil {
 		c.t.Fatal(err)
 	}

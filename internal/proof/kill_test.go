@@ -292,6 +292,7 @@ select pid from pg_stat_activity where application_name like 'sbactivator %' ord
 
 // comeBack waits until all activators listen again.
 func (f *fire) comeBack() {
+	f.pool.Reset() // what was connected may not know yet that it is dead
 	f.note("server")
 	f.within(time.Minute, "all listen again", "select ("+listeners+") >= $1", len(f.activators))
 	took := time.Duration(value[float64](f.stage, `

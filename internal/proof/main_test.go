@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -39,6 +40,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == "clerk" {
 		clerk()
 		os.Exit(0)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil { // these tests sleep most of the time
+		panic(err)
 	}
 	pgtest.Main(m)
 }

@@ -134,7 +134,6 @@ select sb.create_route('away', 'remote://warehouse', 'Elsewhere')`)
 		"S9614": {
 			"alter_queue('Off', activation_procedure => 'public.none')", "alter_queue('Off', activation_procedure => 'step')",
 			"alter_queue('Off', activation_procedure => 'a.b.c')", "alter_queue('Off', activation_procedure => '\"')",
-			"alter_queue('Off', activation_procedure => 'public.step()')",
 			"create_queue('q', activation_procedure => 'public.none')", "alter_queue('Off', activation_enabled => true)",
 		},
 		"S9653": {"alter_queue('Off', activation_procedure => 'public.step_of')"},
@@ -203,6 +202,10 @@ select sb.create_route('away', 'remote://warehouse', 'Elsewhere')`)
 				t.Errorf("%s: message %q", call, err.Message)
 			}
 		}
+	}
+	err := s.ExecError("S9614", "select sb.alter_queue('Off', activation_procedure => 'public.step()')")
+	if !strings.Contains(err.Detail, "without the parentheses") {
+		t.Errorf("detail %q", err.Detail)
 	}
 	// Failing verbs change nothing.
 	wantRows(t, "queues", s.Query("select q.name from sb.service_queues as q where q.name = 'q'"))

@@ -2,6 +2,7 @@ package sqltest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pgsbroker/sbroker/internal/pgtest"
 )
@@ -111,4 +112,77 @@ select sb.create_service('Sender', 'Here'), sb.create_service('Doomed', 'There',
 		}
 		dropper.Exec("select sb.create_service('Doomed', 'There', '{DEFAULT}')")
 	}
+}
+
+// Drops wait for those who are at work and then do what is to be done about them: who cannot see it must not try.
+func TestDropsNeedReadCommitted(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	s := db.Session(t, "setup")
+	s.Exec(`
+select sb.create_contract('K', sent_by_any => '{DEFAULT}'), sb.create_queue('Q'), sb.create_queue('Other'), sb.create_service('S', 'Q')`)
+	for _, isolation := range []string{"repeatable read", "serializable"} {
+		for _, verb := range []string{"drop_service('S')", "drop_contract('K')", "alter_service('S', 'Other')", "new_broker()"} {
+			s.Exec("begin isolation level " + isolation)
+			s.ExecError("25001", "select sb."+verb)
+			s.Rollback()
+		}
+	}
+}
+
+// A group ends with its last conversation. Who cannot see that another one has joined must not end it.
+func TestGroupsOnOldSnapshots(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *pgtest.Session, handle, other, sibling string){
+		"begin": func(s *pgtest.Session, handle, _, _ string) {
+			s.Exec("select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation => $1::uuid)", handle)
+		},
+		"move": func(s *pgtest.Session, handle, other, _ string) {
+			s.Exec("select sb.move_conversation($1::uuid, $2::uuid)", other, groupOf(s, handle))
+		},
+		"end of another": func(s *pgtest.Session, _, _, sibling string) {
+			s.Exec("select sb.end_conversation($1::uuid)", sibling)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, old, rival := newTalk(t)
+			handle, other := beginTalk(old), beginTalk(old)
+			sibling := old.Value("select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation => $1::uuid)", handle)
+			if name != "end of another" {
+				old.Exec("select sb.end_conversation($1::uuid)", sibling)
+			}
+			old.Exec("begin isolation level repeatable read")
+			old.Query("select from sb.broker")
+			change(rival, handle, other, sibling)
+			old.ExecError("40001", "select sb.end_conversation($1::uuid)", handle)
+			old.Rollback()
+			wantValue(t, "conversations without a group", old.Value(`
+select count(*) from sb_internal.endpoint as e
+ where not exists (select from sb.conversation_group as g where g.conversation_group_id = e.conversation_group_id)`), "0")
+		})
+	}
+}
+
+// A drop that waits for one open transaction holds up nobody else for long.
+func TestWaitingDropLetsOthersBegin(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	open, dropper, other := db.Session(t, "open"), db.Session(t, "dropper"), db.Session(t, "other")
+	open.Exec("select sb.create_queue('Q'), sb.create_service('Doomed', 'Q', '{DEFAULT}')")
+	open.Begin()
+	open.Exec("select sb.begin_dialog('Doomed', 'Doomed')")
+	dropped := dropper.GoExec("select sb.drop_service('Doomed')")
+	pgtest.WaitBlocked(t, dropper, open)
+	// Past the time in which it only waits for moments.
+	for deadline := time.Now().Add(7 * time.Second); time.Now().Before(deadline); {
+		if took := elapsed(func() { other.Exec("select sb.begin_dialog('Doomed', 'Doomed')") }); took > 5*time.Second {
+			t.Fatalf("begin_dialog took %v", took)
+		}
+	}
+	open.Commit()
+	if err := wait(t, dropped); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, "endpoints", dropper.Value("select count(*) from sb_internal.endpoint"), "0")
 }

@@ -455,3 +455,43 @@ func TestWaitingReceiveAndPoison(t *testing.T) {
 		wantValue(t, "received by the waiter", isOn(a, "RightQueue"), "t")
 	}
 }
+
+// Why a queue is off is kept when the count of rollbacks is lost, as in a crash, until it is switched on again; S9617 says it.
+func TestPoisonReasonLasts(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	s := db.Session(t, "owner")
+	s.Exec("select sb.create_queue('Q'), sb.create_service('client', 'Q'), sb.create_queue('RightQueue'), sb.create_service('server', 'RightQueue', '{DEFAULT}')")
+	s.Exec("select sb.send(sb.begin_dialog('client', 'server'), 'DEFAULT', 'x')")
+	reason := func(want string) {
+		t.Helper()
+		if got := s.Value("select is_receive_enabled || ' ' || is_poison_disabled from sb.service_queues where name = 'RightQueue'"); got != want {
+			t.Errorf("on and poison: %s, want %s", got, want)
+		}
+	}
+	stoppedBy := func(want string) {
+		t.Helper()
+		for _, verb := range []string{receiveRight, "select sb.get_conversation_group('RightQueue')"} {
+			if err := s.ExecError("S9617", verb); !strings.Contains(err.Detail, "stopped_by="+want+" ") || !strings.Contains(err.Hint, "look first at the log") {
+				t.Errorf("%s: %s, %s", verb, err.Detail, err.Hint)
+			}
+		}
+	}
+	reason("true false")
+	for range 5 {
+		failures["rollback"](t, db, s, receiveRight)
+	}
+	reason("false true") // not written down yet
+	s.ExecError("S9617", "select sb.alter_service('server', queue_name => 'Q')")
+	s.Exec("select sb.maintain()")
+	s.Exec("select sb_internal._poison_reset(q.queue_id) from sb.service_queues as q")
+	reason("false true")
+	stoppedBy("poison_message_handling")
+	s.Exec("select sb.alter_queue('RightQueue', enabled => false)") // off already
+	stoppedBy("poison_message_handling")
+	s.Exec("select sb.alter_queue('RightQueue', enabled => true)")
+	reason("true false")
+	s.Exec("select sb.alter_queue('RightQueue', enabled => false)")
+	reason("false false")
+	stoppedBy("alter_queue")
+}

@@ -54,7 +54,7 @@ func (r receives) prepare(ctx context.Context, b *bench) (func(context.Context, 
 		}
 	}
 	// As many as the fastest takes in the time; more when it turns out not to be enough.
-	stock := int(30000 * b.seconds.Seconds())
+	stock := int(30000 * (1 + b.seconds.Seconds()))
 	if r.each > 1 {
 		stock *= 5
 	}
@@ -194,10 +194,11 @@ var workloadP14 = &workload{
 		{"slowest / best", "", []target{above(0.8, 0.95)}},
 	},
 	prepare: func(ctx context.Context, b *bench) (func(context.Context, figures) error, error) {
-		stock := int(15000 * b.seconds.Seconds())
 		return func(ctx context.Context, f figures) error {
 			var rates, bares []float64
 			for _, receivers := range []int{16, 64, 128} {
+				// Enough for the warm-up, too.
+				stock := int(10000 * (1 + float64(receivers)/16 + b.seconds.Seconds()))
 				for _, statement := range []string{fmt.Sprintf(`call bench.top_up(%d)`, stock), `vacuum analyze`} {
 					if err := b.exec(ctx, statement); err != nil {
 						return err
@@ -216,7 +217,7 @@ var workloadP14 = &workload{
 				}
 				rates = append(rates, v.value)
 				f.set(fmt.Sprint(receivers, " receivers"), ours, v)
-				if err := b.exec(ctx, `call bench.top_up_plain($1)`, 2*stock); err != nil {
+				if err := b.exec(ctx, `call bench.top_up_plain($1)`, 3*stock); err != nil {
 					return err
 				}
 				if v, err = b.runScript(ctx, "delete", pgbenchOptions{clients: receivers}); err != nil {

@@ -114,7 +114,7 @@ func (t target) value(l line, rounds []figures) (value, cpu float64) {
 func (t target) verdict(value float64) string {
 	reached := func(limit float64) bool { return limit == 0 || (value >= limit) != t.atMost || value == limit }
 	switch {
-	case math.IsNaN(value):
+	case math.IsNaN(value) || t.floor == 0 && t.goal == 0:
 		return ""
 	case !reached(t.floor):
 		return "FLOOR MISSED"

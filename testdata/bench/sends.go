@@ -168,10 +168,17 @@ select pg_current_wal_insert_lsn() - '0/0', s.tup_inserted + s.tup_updated + s.t
 			if err != nil {
 				return err
 			}
+			n := b.processed
+			// The statistics are complete when the backend has ended.
+			for open := 1; open > 0; {
+				const backends = `select count(*) from pg_stat_activity where application_name = 'pgbench'`
+				if err := b.pool.QueryRow(ctx, backends).Scan(&open); err != nil {
+					return err
+				}
+			}
 			if err := b.pool.QueryRow(ctx, before).Scan(&walAfter, &rowsAfter); err != nil {
 				return err
 			}
-			n := b.processed
 			f.set("time", ours, figure{1000 / v.value, v.cpu})
 			f.set("WAL", ours, plain((walAfter-wal)/n))
 			f.set("row versions", ours, plain(float64(rowsAfter-rows)/n))

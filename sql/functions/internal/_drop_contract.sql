@@ -19,6 +19,7 @@ declare
   handles uuid[];
   conversation uuid;
 begin
+  perform sb_internal._require_read_committed('drop_contract');
   perform sb_internal._lock_catalog();
   object := sb_internal._lookup('contract', _drop_contract.name, _drop_contract.if_exists);
   if object.id is null then

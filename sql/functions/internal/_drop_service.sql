@@ -18,6 +18,7 @@ declare
   used_by text;
   conversation uuid;
 begin
+  perform sb_internal._require_read_committed('drop_service');
   perform sb_internal._lock_catalog();
   object := sb_internal._lookup('service', _drop_service.name, _drop_service.if_exists);
   if object.id is null then

@@ -12,7 +12,8 @@ declare
     else array(
       select e.conversation_handle
         from sb_internal.endpoint as e
-       where e.conversation_group_id = _has_message.group_id)
+       where e.conversation_group_id = _has_message.group_id
+         and e.state <> 'DO')  -- around which an orphan may lie
   end;
   handle uuid;
 begin

@@ -9,6 +9,7 @@ as $$
 declare
   moving uuid[];
 begin
+  perform sb_internal._require_read_committed('alter_service to another queue');
   -- A SEND that has read the old queue may not have inserted yet: all it holds on the message table is
   -- the lock of that read. Only this mode waits for it too, and the statements below then see its rows.
   if not sb_internal._lock_table('sb_internal.message', '10 s') then

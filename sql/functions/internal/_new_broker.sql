@@ -8,6 +8,7 @@ create or replace function sb_internal._new_broker(caller name)
 as $$
 begin
   perform sb_internal._require_admin(_new_broker.caller, 'make a new broker');
+  perform sb_internal._require_read_committed('new_broker');
   perform sb_internal._lock_catalog();
   perform sb_internal._stop_messaging();
   -- Deleted, not truncated: older snapshots keep what they see, and state tables of users, which

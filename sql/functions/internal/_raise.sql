@@ -292,6 +292,9 @@ begin
     when '42710' then
       _message := '%s %s already exists';
       _hint := 'pass if_not_exists => true to accept that';
+    when '25001' then
+      _message := '%s works in read committed transactions only, not in %s';
+      _hint := 'it has to see what others commit while it waits; begin the transaction at read committed';
     when '40001' then
       _message := 'could not work on rows changed since the transaction began';
       _hint := 'roll back and retry the transaction; sb is made for read committed';
