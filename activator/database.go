@@ -131,7 +131,7 @@ func (a *Activator) preflight(ctx context.Context) error {
 		if hasCode(err, "08P01") && !a.cfg.Pooler { // so PgBouncer calls a setting that it does not know
 			return fmt.Errorf("%w: through a pooler in transaction mode that has to be configured: %w", ErrCannotStart, err)
 		}
-		pause := min(backoff(attempt), 5*time.Second)
+		pause := min(backoff(attempt), jitter(maxReconnect))
 		if !isOutage(err) || time.Now().Add(pause).After(deadline) {
 			return fmt.Errorf("%w: %w", ErrCannotStart, err)
 		}

@@ -475,6 +475,7 @@ func TestExecUnread(t *testing.T) {
 	t.Parallel()
 	for _, hasRead := range []bool{false, true} {
 		s := newStage(t)
+		s.exec("select sb.set_option('poison_message_threshold', '2')")
 		dir := t.TempDir()
 		script := `n=$(ls | grep -c pid); : >"pid $$"; if [ "$n" -lt 6 ]; then exit 1; fi; while read -r line; do echo '{}'; done`
 		if hasRead {

@@ -20,7 +20,7 @@ import (
 const (
 	heartbeat     = networkTimeout + time.Second // a connection over which nothing came for so long is asked
 	heartbeatWait = 4 * time.Second              // and given up when it does not answer
-	maxReconnect  = 3 * time.Second              // so that an outage is over within 5 s of its end
+	maxReconnect  = 2 * time.Second              // so that an outage is over within 5 s of its end
 )
 
 // listener owns the one connection that hears notifications and holds the waiting flags: outside every

@@ -368,8 +368,10 @@ func (m *monitor) rest(now time.Time, err error) (pause time.Duration) {
 		pause = cmp.Or(unavailable.after, backoff(m.failures))
 		m.log.Warn("the handler cannot work now and is left alone", "failures", m.failures, "retry_in", pause, "error", err)
 	default:
-		m.failures++
-		pause = backoff(m.failures)
+		if pause = m.restUntil.Sub(now); pause <= 0 { // else it has begun before the rest
+			m.failures++
+			pause = backoff(m.failures)
+		}
 		switch {
 		case isOutage(err):
 			m.a.outage(err)

@@ -102,6 +102,17 @@ func (r *sqlRunner) keep(s *sqlSession) bool {
 	return true
 }
 
+// doubt gives up all connections that are kept.
+func (r *sqlRunner) doubt() {
+	r.mu.Lock()
+	all := r.idle
+	r.idle = nil
+	r.mu.Unlock()
+	for _, s := range all {
+		s.hangUp()
+	}
+}
+
 func (r *sqlRunner) tidy(now time.Time) {
 	r.mu.Lock()
 	keep, old := r.idle[:0:0], r.idle[:0:0]
@@ -173,6 +184,9 @@ func (s *sqlSession) close(failed bool) {
 	s.called = false
 	if !failed && !s.conn.IsClosed() && s.reset() == nil && s.keep(s) {
 		return
+	}
+	if s.conn.IsClosed() {
+		s.doubt() // those that are idle have hardly fared better
 	}
 	s.hangUp()
 }

@@ -7,7 +7,7 @@ begin
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
       perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
-      lock table sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.queue, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      lock table sb_internal.queue, sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
@@ -54,7 +54,7 @@ update sb_internal.endpoint as e
 
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, priority smallint) rename to "_create_endpoint~old";
-alter function sb_internal._first_send(conversation_handle uuid, quantity integer) rename to "_first_send~old";
+alter function sb_internal._first_send(conversation_handle uuid, quantity integer, out message_sequence_number bigint, out is_new boolean) rename to "_first_send~old";
 alter function sb_internal._has_message(for_conversation uuid, group_id uuid) rename to "_has_message~old";
 alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
 alter function sb_internal._may_become(caller name, role name) rename to "_may_become~old";

@@ -10501,7 +10501,7 @@ begin
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
       perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
-      lock table sb_internal.endpoint, sb_internal.service, sb_internal.queue, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      lock table sb_internal.queue, sb_internal.endpoint, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
@@ -11183,7 +11183,7 @@ comment on function sb_internal._create_route(name, text, text, text, text, inte
   'CREATE ROUTE behind sb.create_route.';
 revoke all on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) from public;
 -- sqlgen:end functions/internal/_create_route.sql
--- sqlgen:begin functions/internal/_create_target.sql sha256:086857dbe8faa4baf33a78b08a763f913c177d79015cdb89e29057666c85fbf7
+-- sqlgen:begin functions/internal/_create_target.sql sha256:b237745ff5756912ca6088873f08bb6e85afeaa0863991364cd5dbd127a6ef51
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
   out outcome text,
@@ -11202,9 +11202,6 @@ declare
   target record;
 begin
   outcome := 'wait';
-  if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
-    return;
-  end if;
   -- A service being dropped is then simply missing.
   if sb_internal._share_names(e.far_service, null) then
     perform 1
@@ -11219,7 +11216,10 @@ begin
              from sb_internal.service_contract as a
             where a.service_id = s.service_id
               and a.service_contract_id = e.service_contract_id) as is_accepted,
-         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities,
+         (select bool_and(r.remote_service_name is null and r.broker_instance is null and r.address = 'LOCAL'
+            and r.lifetime is null)
+            from sb_internal.route as r) as is_local_only
     into target
     from sb_internal.service as s
     join sb_internal.service_status as t on t.service_id = s.service_id
@@ -11227,7 +11227,14 @@ begin
    cross join sb_internal.broker as b
    where s.name = e.far_service
      and b.singleton;
-  if not found then
+  -- Where there is no route but AutoCreatedLocal, the way of everything leads here.
+  if (target.is_local_only and (e.far_broker_instance is null or e.far_broker_instance = target.broker_instance::text))
+      is not true
+    and sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL'
+  then
+    return;
+  end if;
+  if target.service_id is null then
     if e.far_broker_instance is not null then
       outcome := 'error';
       perform sb_internal._error_endpoint(e.conversation_handle, -8490, 'The service "' || e.far_service
@@ -11625,9 +11632,14 @@ comment on function sb_internal._event_body(text, text) is
   'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
 revoke all on function sb_internal._event_body(text, text) from public;
 -- sqlgen:end functions/internal/_event_body.sql
--- sqlgen:begin functions/internal/_first_send.sql sha256:9877b7298910a04963daee4d4503b4b80a7e70d174330e495e12c846263da553
-create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
-  returns bigint
+-- sqlgen:begin functions/internal/_first_send.sql sha256:c65503f348f2fb61112f9358448ec9fdfc6b675f491535684acbf56988d381e9
+create or replace function sb_internal._first_send(
+  conversation_handle uuid,
+  quantity integer,
+  out message_sequence_number bigint,
+  out is_new boolean
+)
+  returns record
   language plpgsql
   volatile
   parallel unsafe
@@ -11635,6 +11647,8 @@ create or replace function sb_internal._first_send(conversation_handle uuid, qua
   set search_path = pg_catalog, pg_temp
 as $$
 begin
+  message_sequence_number := (_first_send.quantity - 1)::bigint;
+  is_new := true;
   -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet. (In a
   -- subtransaction the ids differ, and it goes the long way.)
   insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
@@ -11642,13 +11656,11 @@ begin
     from sb_internal.endpoint as e
    where e.conversation_handle = _first_send.conversation_handle
      and e.xmin = pg_current_xact_id()::xid
-     and not exists (
-       select 1
-         from sb_internal.send_counter as c
-        where c.conversation_handle = e.conversation_handle);
+     and e.is_initiator;
   if found then
-    return (_first_send.quantity - 1)::bigint;
+    return;
   end if;
+  is_new := false;
   -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
   -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
   if exists (
@@ -11656,7 +11668,8 @@ begin
       from sb_internal.send_counter as c
      where c.conversation_handle = _first_send.conversation_handle)
   then
-    return null;
+    message_sequence_number := null;
+    return;
   end if;
   perform 1
      from sb_internal.endpoint as e
@@ -11670,18 +11683,18 @@ begin
       from sb_internal.send_counter as c
      where c.conversation_handle = _first_send.conversation_handle)
   then
-    return null;
+    message_sequence_number := null;
+    return;
   end if;
   update sb_internal.endpoint as e
      set has_counter = true
    where e.conversation_handle = _first_send.conversation_handle;
   insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
   values (_first_send.conversation_handle, _first_send.quantity - 1);
-  return (_first_send.quantity - 1)::bigint;
 end
 $$;
 comment on function sb_internal._first_send(uuid, integer) is
-  'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. Locks the endpoint, unless nobody else can see it. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
+  'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. is_new: an initiator begun in this transaction, whose peer cannot be there yet. Locks the endpoint, unless nobody else can see it. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
 revoke all on function sb_internal._first_send(uuid, integer) from public;
 -- sqlgen:end functions/internal/_first_send.sql
 -- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:ff0645291971d0818d89bfdfac8b36c342d41bb3f2b93fe1e52c9a434f34d964
@@ -14032,7 +14045,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no. What says nothing about the body (a cancel, a deadlock, a missing right or function …) is raised.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:1ecadb7444f9b8435df76a9f41eb78a00b84cc74b4e55b1a84283082d714ed3e
+-- sqlgen:begin functions/internal/_send.sql sha256:c0c64b1f10d18dc75d8726a345277b16fb64364ffac3cb06d91bb1b5be185479
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
   caller name,
@@ -14061,6 +14074,8 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_waiting boolean;
+  first record;
+  is_new boolean := false;
   target_queue integer;
   is_direct boolean;
   unsettled sb_internal.unsettled;
@@ -14100,7 +14115,9 @@ begin
         limit 1)
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
     exit when found;
-    last_sequence := sb_internal._first_send(_send.conversation_handle, quantity);
+    first := sb_internal._first_send(_send.conversation_handle, quantity);
+    last_sequence := first.message_sequence_number;
+    is_new := first.is_new;
     is_waiting := false;
     exit when last_sequence is not null;
   end loop;
@@ -14151,25 +14168,40 @@ begin
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.
-  select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
-         t.message_type_id, t.validation,
-         case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
-         p.conversation_group_id, p.priority, p.state as peer_state,
-         d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
-         exists (
-           select 1
-             from sb_internal.message as m
-            where m.conversation_handle = h.conversation_handle
-              and m.message_type_id in (1, 2)) as is_ended
-    into c
-    from sb_internal.endpoint as h
-    join sb_internal.service_status as o on o.service_id = h.service_id
-    left join sb_internal.contract_message as t
-      on t.service_contract_id = h.service_contract_id
-     and t.message_type_name = _send.message_type
-    left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
-    left join sb_internal.service_status as d on d.service_id = p.service_id
-   where h.conversation_handle = _send.conversation_handle;
+  if is_new then
+    select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
+           t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
+           null::uuid as conversation_group_id, null::smallint as priority, null::text as peer_state,
+           null::integer as queue_id, false as is_accepting, false as is_poison_watched, false as has_activation_event,
+           false as is_ended
+      into c
+      from sb_internal.endpoint as h
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type
+     where h.conversation_handle = _send.conversation_handle;
+  else
+    select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
+           t.message_type_id, t.validation,
+           case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
+           p.conversation_group_id, p.priority, p.state as peer_state,
+           d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
+           exists (
+             select 1
+               from sb_internal.message as m
+              where m.conversation_handle = h.conversation_handle
+                and m.message_type_id in (1, 2)) as is_ended
+      into c
+      from sb_internal.endpoint as h
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type
+      left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
+      left join sb_internal.service_status as d on d.service_id = p.service_id
+     where h.conversation_handle = _send.conversation_handle;
+  end if;
   e := c.endpoint;
 
   if _send.caller <> c.queue_owner and not (_send.caller = any (c.receivers))

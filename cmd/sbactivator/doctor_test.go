@@ -267,18 +267,12 @@ update sb_internal.queue_monitor as m set state = 'NOTIFIED', last_activated_tim
 		},
 	},
 	{
+		// Alone of its kind: roles belong to the whole cluster, and with rights for PUBLIC another test would see this one too.
 		check: "reads-all-data", what: `has rights in sb, and is a member of pg_read_all_data and pg_write_all_data.`, mends: true,
 		sick: func(t *testing.T, p *patient) {
 			role := p.CreateRole(t, "backup")
 			p.super(t, "grant pg_read_all_data, pg_write_all_data to "+role)
 			p.exec(t, "select sb.create_queue('Q'), sb.grant_receive('Q', '"+role+"')")
-		},
-	},
-	{
-		check: "reads-all-data", what: `has rights in sb by way of PUBLIC, and is a member of pg_read_all_data.`, mends: true,
-		sick: func(t *testing.T, p *patient) {
-			p.super(t, "grant pg_read_all_data to "+p.CreateRole(t, "backup"))
-			p.exec(t, "select sb.create_queue('Q'), sb.grant_receive('Q', 'public')")
 		},
 	},
 	{

@@ -53,10 +53,20 @@ func TestMigrateRepair(t *testing.T) {
 	}
 }
 
+// migratedDB is a database to which sb has come by migrate up.
+func migratedDB(t *testing.T) *pgtest.DB {
+	t.Helper()
+	db := pgtest.Empty(t)
+	if code, _, stderr := execute(t, "migrate", "up", "--database-url", db.URL()); code != exitDone {
+		t.Fatal(stderr)
+	}
+	return db
+}
+
 // What an interrupted step has left is not known before repair has looked.
 func TestMigrateDirty(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
+	db := migratedDB(t)
 	execAll(t, db.Conn(t), "update sb_internal.schema_migrations set version = version - 1, dirty = true")
 	code, stdout, stderr := execute(t, "migrate", "status", "--database-url", db.URL())
 	want := "version not known: a migration was interrupted\ndirty   true\nnext    sbactivator migrate repair, which finds out\n"
@@ -68,7 +78,7 @@ func TestMigrateDirty(t *testing.T) {
 // Who may not is told who may.
 func TestMigrateRights(t *testing.T) {
 	t.Parallel()
-	db, empty := pgtest.New(t), pgtest.Empty(t)
+	db, empty := migratedDB(t), pgtest.Empty(t)
 	stranger, poor := db.CreateRole(t, "stranger"), empty.CreateRole(t, "poor")
 	for _, command := range []string{"up", "down", "repair", "status"} {
 		code, stdout, stderr := execute(t, "migrate", command, "--database-url", db.URLAs(stranger))
@@ -90,7 +100,7 @@ func TestMigrateRights(t *testing.T) {
 // With conversations, all of it goes only when that was meant.
 func TestMigrateDownAll(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
+	db := migratedDB(t)
 	conn := db.Conn(t)
 	execAll(t, conn, twoServices+dialog)
 	for range 2 { // also with an older version

@@ -178,7 +178,7 @@ func TestTerminalConversationEnd(t *testing.T) {
 // migrate down asks at a terminal.
 func TestTerminalMigrateDown(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
+	db := migratedDB(t)
 	execAll(t, db.Conn(t), twoServices+dialog)
 	for _, test := range []struct {
 		args, question, answer, want string

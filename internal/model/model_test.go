@@ -247,7 +247,7 @@ create trigger sabotage before %s execute function public.sabotage();`, result, 
 			drop("sb_internal.message", "insert on %s for each row when (new.message_sequence_number = 2)", "null"),
 			[]string{"view", "result"},
 		},
-		"a receive ignores the lock of a group": {sabotageLocks, []string{"wait", "result"}},
+		"a receive ignores the lock of a group": {sabotageLocks, []string{"wait", "result", "error"}},
 		"a timer outlives its conversation": {
 			drop("sb_internal.due", "delete on %s for each row when (not old.is_lifetime)", "null"),
 			[]string{"left over", "view", "result"},

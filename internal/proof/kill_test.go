@@ -107,8 +107,12 @@ select sb.begin_dialog('client', case n % 2 when 0 then 'desk' else 'bench' end)
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	count := map[string]int{}
 	for round := 0; ; round++ { // one of each at least, in any order
+		pause := 2000
+		if round > len(names) {
+			pause = 5000
+		}
 		select {
-		case <-time.After(time.Duration(500+rand.IntN(5000)) * time.Millisecond):
+		case <-time.After(time.Duration(500+rand.IntN(pause)) * time.Millisecond):
 		case <-sending.Done():
 		}
 		if sending.Err() != nil {
@@ -334,9 +338,9 @@ select max(extract(epoch from l.at - greatest(s.at, (select max(e.at) from publi
 		f.Errorf("a message was handled after %.2f s, more than %.0f", f.slowest, limit)
 		f.none("late", fmt.Sprintf(`
 select * from (
-  select l.queue, l.handle, l.n, s.at, l.at, (select max(e.at) from public.event as e where e.at <= l.at) as blow
+  select l.queue, l.handle, l.n, s.at as sent, l.at as handled, (select max(e.at) from public.event as e where e.at <= l.at) as blow
     from public.ledger as l join public.sent as s on s.handle = l.handle and s.n = l.n) as o
- where l.at - greatest(s.at, blow) > %f * interval '1 s' order by 5`, limit))
+ where handled - greatest(sent, blow) > %f * interval '1 s' order by handled`, limit))
 	}
 }
 

@@ -126,9 +126,9 @@ func outage(t *testing.T, d time.Duration) {
 	if took > atMost(5*time.Second) || listening > atMost(5*time.Second) {
 		t.Error("that took too long")
 	}
-	// For each a scheduler, a listener and a forwarder, which try at growing intervals up to 3 s.
+	// For each a scheduler, a listener and a forwarder, which try at growing intervals up to 2 s.
 	minutes := int64(d/time.Minute) + 1
-	if limit := int64(3 * (15 + d.Seconds())); attempts > limit || attempts < 6 {
+	if limit := int64(3 * (15 + 1.5*d.Seconds())); attempts > limit || attempts < 6 {
 		t.Errorf("%d attempts to connect, want at most %d", attempts, limit)
 	}
 	if limit := 3 * 3 * int(minutes); said > limit {

@@ -551,7 +551,7 @@ select sb.create_queue('Q'); select sb.create_service('S', 'Q', '{Talk,Brief}')`
 
 	s := c.owner("check")
 	for _, check := range []struct{ what, sql string }{
-		{"endpoints without a contract", "select e.conversation_handle from sb_internal.endpoint as e where not exists (select from sb_internal.contract as k where k.service_contract_id = e.service_contract_id)"},
+		{"endpoints without a contract that were not told", "select e.conversation_handle from sb_internal.endpoint as e where not exists (select from sb_internal.contract as k where k.service_contract_id = e.service_contract_id) and sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) <> 'ER'"},
 		{"groups without a conversation", "select g.conversation_group_id from sb.conversation_group as g where not exists (select from sb_internal.endpoint as e where e.conversation_group_id = g.conversation_group_id and e.state <> 'DO')"},
 		{"conversations without a group", "select e.conversation_handle from sb_internal.endpoint as e where e.state <> 'DO' and not exists (select from sb.conversation_group as g where e.conversation_group_id = g.conversation_group_id)"},
 		{"messages in the wrong queue", "select m.conversation_handle from sb_internal.message as m join sb_internal.endpoint as e using (conversation_handle) join sb_internal.service as s using (service_id) where s.queue_id <> m.queue_id"},

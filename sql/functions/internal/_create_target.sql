@@ -16,9 +16,6 @@ declare
   target record;
 begin
   outcome := 'wait';
-  if sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL' then
-    return;
-  end if;
   -- A service being dropped is then simply missing.
   if sb_internal._share_names(e.far_service, null) then
     perform 1
@@ -33,7 +30,10 @@ begin
              from sb_internal.service_contract as a
             where a.service_id = s.service_id
               and a.service_contract_id = e.service_contract_id) as is_accepted,
-         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities,
+         (select bool_and(r.remote_service_name is null and r.broker_instance is null and r.address = 'LOCAL'
+            and r.lifetime is null)
+            from sb_internal.route as r) as is_local_only
     into target
     from sb_internal.service as s
     join sb_internal.service_status as t on t.service_id = s.service_id
@@ -41,7 +41,14 @@ begin
    cross join sb_internal.broker as b
    where s.name = e.far_service
      and b.singleton;
-  if not found then
+  -- Where there is no route but AutoCreatedLocal, the way of everything leads here.
+  if (target.is_local_only and (e.far_broker_instance is null or e.far_broker_instance = target.broker_instance::text))
+      is not true
+    and sb_internal._route(e.far_service, e.far_broker_instance) is distinct from 'LOCAL'
+  then
+    return;
+  end if;
+  if target.service_id is null then
     if e.far_broker_instance is not null then
       outcome := 'error';
       perform sb_internal._error_endpoint(e.conversation_handle, -8490, 'The service "' || e.far_service

@@ -26,6 +26,8 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_waiting boolean;
+  first record;
+  is_new boolean := false;
   target_queue integer;
   is_direct boolean;
   unsettled sb_internal.unsettled;
@@ -65,7 +67,9 @@ begin
         limit 1)
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
     exit when found;
-    last_sequence := sb_internal._first_send(_send.conversation_handle, quantity);
+    first := sb_internal._first_send(_send.conversation_handle, quantity);
+    last_sequence := first.message_sequence_number;
+    is_new := first.is_new;
     is_waiting := false;
     exit when last_sequence is not null;
   end loop;
@@ -116,25 +120,40 @@ begin
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.
-  select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
-         t.message_type_id, t.validation,
-         case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
-         p.conversation_group_id, p.priority, p.state as peer_state,
-         d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
-         exists (
-           select 1
-             from sb_internal.message as m
-            where m.conversation_handle = h.conversation_handle
-              and m.message_type_id in (1, 2)) as is_ended
-    into c
-    from sb_internal.endpoint as h
-    join sb_internal.service_status as o on o.service_id = h.service_id
-    left join sb_internal.contract_message as t
-      on t.service_contract_id = h.service_contract_id
-     and t.message_type_name = _send.message_type
-    left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
-    left join sb_internal.service_status as d on d.service_id = p.service_id
-   where h.conversation_handle = _send.conversation_handle;
+  if is_new then
+    select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
+           t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
+           null::uuid as conversation_group_id, null::smallint as priority, null::text as peer_state,
+           null::integer as queue_id, false as is_accepting, false as is_poison_watched, false as has_activation_event,
+           false as is_ended
+      into c
+      from sb_internal.endpoint as h
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type
+     where h.conversation_handle = _send.conversation_handle;
+  else
+    select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
+           t.message_type_id, t.validation,
+           case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
+           p.conversation_group_id, p.priority, p.state as peer_state,
+           d.queue_id, d.is_accepting, d.is_poison_watched, d.has_activation_event,
+           exists (
+             select 1
+               from sb_internal.message as m
+              where m.conversation_handle = h.conversation_handle
+                and m.message_type_id in (1, 2)) as is_ended
+      into c
+      from sb_internal.endpoint as h
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type
+      left join sb_internal.endpoint as p on p.conversation_handle = h.peer_handle
+      left join sb_internal.service_status as d on d.service_id = p.service_id
+     where h.conversation_handle = _send.conversation_handle;
+  end if;
   e := c.endpoint;
 
   if _send.caller <> c.queue_owner and not (_send.caller = any (c.receivers))
