@@ -13580,7 +13580,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:177ffba39837cf0e09ea9df2285f1c27da137dbd8e981c68188c2b9227d18a91
+-- sqlgen:begin functions/internal/_receive.sql sha256:291240660fb7d699ca8289691b180d8069e3109cef3740b5d492070e31f40879
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
 -- make expensive on paper would be compiled, for longer than it runs.
@@ -13687,7 +13687,7 @@ begin
              and m.queuing_order >= hint
            order by m.queuing_order
            limit 1
-          offset case attempt when 0 then 0 else 1 + ((pg_backend_pid() + 5 * attempt) & 15) end;
+          offset case attempt when 0 then 0 else 1 + trunc(random() * 32)::integer end;
           exit when not found;
           begin
             conversation := e.conversation_handle;

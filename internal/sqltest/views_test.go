@@ -15,7 +15,7 @@ import (
 func TestViewColumns(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"broker":                "broker_instance uuid, is_broker_enabled boolean, is_honor_broker_priority_on boolean, schema_version bigint",
+		"broker":                "broker_instance uuid, is_broker_enabled boolean, is_honor_broker_priority_on boolean, schema_version bigint, admins name[]",
 		"conversation_groups":   "conversation_group_id uuid, service_id integer, is_system boolean",
 		"conversation_state":    "conversation_group_id uuid, state jsonb",
 		"options":               "name text, value text, default_value text, description text",
@@ -28,7 +28,7 @@ func TestViewColumns(t *testing.T) {
 		"service_queue_usages":    "service_id integer, service_queue_id integer",
 		"service_queues": "name text, queue_id integer, owner name, max_readers integer, activation_procedure text, execute_as name, " +
 			"is_activation_enabled boolean, is_receive_enabled boolean, is_enqueue_enabled boolean, is_retention_enabled boolean, " +
-			"is_poison_message_handling_enabled boolean, is_ms_shipped boolean, principal_id integer",
+			"is_poison_message_handling_enabled boolean, is_ms_shipped boolean, principal_id integer, is_poison_disabled boolean",
 		"routes": "name text, route_id integer, principal_id integer, remote_service_name text, broker_instance text, " +
 			"lifetime timestamp with time zone, address text, mirror_address text, owner name",
 		"conversation_endpoints": "conversation_handle uuid, conversation_id uuid, is_initiator boolean, service_contract_id integer, " +

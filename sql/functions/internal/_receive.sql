@@ -104,7 +104,7 @@ begin
              and m.queuing_order >= hint
            order by m.queuing_order
            limit 1
-          offset case attempt when 0 then 0 else 1 + ((pg_backend_pid() + 5 * attempt) & 15) end;
+          offset case attempt when 0 then 0 else 1 + trunc(random() * 32)::integer end;
           exit when not found;
           begin
             conversation := e.conversation_handle;
