@@ -579,7 +579,7 @@ func TestDeaf(t *testing.T) {
 	for i := range 5 {
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
 		s.send(fmt.Sprint(i))
-		s.within(cfg.PollInterval*12/10+500*time.Millisecond, "handled", func() bool { return done.total() == i+1 })
+		s.within(cfg.PollInterval*12/10+3*time.Second, "handled", func() bool { return done.total() == i+1 })
 	}
 }
 

@@ -290,8 +290,10 @@ declare
   inside text := current_user;
 begin
   perform from sb.receive('RightQueue', 1);
-  set role none;
-  insert into public.seen values (inside || ' ' || current_user || ' ' || session_user);
+  if found then
+    set role none;
+    insert into public.seen values (inside || ' ' || current_user || ' ' || session_user);
+  end if;
 end`)
 	// Rules: R-329, R-335
 	s.super.Exec("grant insert on public.seen to " + s.login)
