@@ -231,12 +231,7 @@ func (a *Activator) plan(ctx context.Context) ([]plannedQueue, error) {
 	rows, err := a.control.Query(ctx, `
 select p.queue_id, p.queue_name, p.is_on, coalesce(p.max_readers, -1), p.surplus_readers,
        coalesce(p.procedure_name, ''), coalesce(p.procedure_version, ''), coalesce(p.is_procedure, false),
-       coalesce(p.statement, ''), coalesce(p.execute_as, ''),
-       p.execute_as is null or coalesce((
-         select pg_catalog.pg_has_role(r.oid,
-                  case when pg_catalog.current_setting('server_version_num')::integer < 160000 then 'member' else 'set' end)
-         from pg_catalog.pg_roles as r
-         where r.rolname = p.execute_as), false)
+       coalesce(p.statement, ''), coalesce(p.execute_as, ''), p.may_become
 from sb.activation_plan(queue_names => @queue_names::text[]) as p`,
 		pgx.StrictNamedArgs{"queue_names": names})
 	if err != nil {

@@ -168,16 +168,22 @@ type goRunner struct {
 
 func (r *goRunner) open(ctx context.Context) (session, error) {
 	// Before there is a connection, which others may need while it is found out.
-	if h, ok := r.handler.(*ExternalHandler); ok {
-		if err := h.transport.ready(ctx); err != nil {
-			return nil, err
-		}
+	if err := r.ready(ctx); err != nil {
+		return nil, err
 	}
 	conn, err := r.a.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &goSession{goRunner: r, conn: conn}, nil
+}
+
+// ready returns when there is somebody to handle a batch.
+func (r *goRunner) ready(ctx context.Context) error {
+	if h, ok := r.handler.(*ExternalHandler); ok {
+		return h.transport.ready(ctx)
+	}
+	return nil
 }
 
 func (r *goRunner) describe() (procedure, executeAs string) {
@@ -207,14 +213,12 @@ func (s *goSession) pid() uint32 {
 func (s *goSession) close(bool) { s.conn.Release() }
 
 func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome, error) {
-	if h, ok := s.handler.(*ExternalHandler); ok {
-		err := h.transport.ready(s.a.starting)
-		if s.a.starting.Err() != nil {
-			return full, nil
-		}
-		if err != nil {
-			return nothing, err
-		}
+	err := s.ready(s.a.starting)
+	switch {
+	case s.a.starting.Err() != nil:
+		return full, nil
+	case err != nil:
+		return nothing, err
 	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -249,7 +253,7 @@ func (s *goSession) step(ctx context.Context, slots int, found func()) (outcome,
 		rollback(ctx, tx)
 		return nothing, err
 	}
-	// Back off first: with the rollback the group is free for others.
+	// Back off first: with the rollback the group is free for others (after a failed statement it is already).
 	delay, backoffErr := s.a.backOffGroup(ctx, s.queue, messages[0].Group)
 	s.report(ctx, messages, delay, err)
 	rollback(ctx, tx)

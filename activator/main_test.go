@@ -87,7 +87,7 @@ func (s *stage) executor(queue string) string {
 func (s *stage) config() activator.Config {
 	return activator.Config{
 		DatabaseURL: s.db.URLAs(s.role), StartupTimeout: -1,
-		Logger: slog.New(slog.NewTextHandler(&testLog{t: s.t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger: slog.New(slog.NewTextHandler(testLog{s.t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 }
 
@@ -174,36 +174,14 @@ func (s *stage) idle(queue string) {
 }
 
 // testLog shows an activator's log when the test fails.
-type testLog struct {
-	t  testing.TB
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+type testLog struct{ t testing.TB }
 
-func (l *testLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b.Write(p)
+func (l testLog) Write(p []byte) (int, error) {
 	l.t.Logf("%s", bytes.TrimRight(p, "\n"))
 	return len(p), nil
 }
 
 // captured is a log to look into.
-type captured struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+type captured struct{ pgtest.Buffer }
 
 func (c *captured) logger() *slog.Logger { return slog.New(slog.NewTextHandler(c, nil)) }
-
-func (c *captured) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.b.Write(p)
-}
-
-func (c *captured) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.b.String()
-}

@@ -62,8 +62,11 @@ alter function sb_internal._require_read_committed(what text) rename to "_requir
 alter function sb_internal._share_names(service text, contract text) rename to "_share_names~old";
 alter function sb_internal._stopped_by(queue_id integer) rename to "_stopped_by~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
+alter function sb_internal._write_group(conversation_group_id uuid) rename to "_write_group~old";
+alter function sb_internal._activation_plan(caller name, queue_names text[]) rename to "_activation_plan~old";
 alter function sb_internal._excuse_reader(caller name, queue_id integer, pid integer) rename to "_excuse_reader~old";
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "_probe_queue~old";
+alter function sb.activation_plan(queue_names text[]) rename to "activation_plan~old";
 alter function sb.excuse_reader(queue_id integer, pid integer) rename to "excuse_reader~old";
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "probe_queue~old";
 alter view sb.broker rename to "broker~old";
@@ -524,6 +527,73 @@ comment on function sb_internal._cell(integer, text) is
   'Reads one of a queues non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
 revoke all on function sb_internal._cell(integer, text) from public;
 -- sqlgen:end functions/internal/_cell.sql
+-- sqlgen:begin functions/internal/_claim.sql sha256:72b105586b15a13907320871e28bc92623d9cf7301f9c449b73af9b1c793c8f9
+create or replace function sb_internal._claim(conversation_handle uuid)
+  returns uuid
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  claimed uuid;
+begin
+  select g.conversation_group_id
+    into claimed
+    from sb.conversation_group as g
+   where g.conversation_group_id = (
+           select e.conversation_group_id
+             from sb_internal.endpoint as e
+            where e.conversation_handle = _claim.conversation_handle
+              and e.state <> 'DO')
+     and not exists (
+           select 1
+             from sb_internal.group_backoff as b
+            where b.conversation_group_id = g.conversation_group_id
+              and b.not_before > clock_timestamp())
+     for no key update skip locked;
+  if found
+    and not exists (
+      select 1
+        from sb_internal.endpoint as e
+       where e.conversation_handle = _claim.conversation_handle
+         and e.conversation_group_id = claimed
+         and (exists (
+               select 1
+                 from sb_internal.message as m
+                where m.conversation_handle = _claim.conversation_handle
+                  and m.message_sequence_number >= coalesce((
+                    select c.message_sequence_number
+                      from sb_internal.receive_cursor as c
+                     where c.conversation_handle = _claim.conversation_handle
+                     order by c.conversation_handle desc, c.message_sequence_number desc
+                     limit 1), -1))
+             or exists (
+               select 1
+                 from sb_internal.message as m
+                where m.conversation_handle = _claim.conversation_handle
+                  and m.message_type_id in (1, 2))
+             or exists (
+               select 1
+                 from sb_internal.due as d
+                where d.conversation_handle = _claim.conversation_handle
+                  and d.due_at <= clock_timestamp())))
+  then
+    -- Between the search and our lock a rival took the last message, or the conversation was moved to a
+    -- group that is not ours. Rolling the subtransaction back is the only way to let go of a row lock.
+    perform sb_internal._raise('SB003');
+  end if;
+  return claimed;
+exception
+  when sqlstate 'SB003' then
+    return null;
+end
+$$;
+comment on function sb_internal._claim(uuid) is
+  'Tries to lock, without waiting, the group of a conversation that seemed to have something to receive, and looks again under the lock; returns the group, or null when it is busy, in back-off, empty or gone (orphans).';
+revoke all on function sb_internal._claim(uuid) from public;
+-- sqlgen:end functions/internal/_claim.sql
 -- sqlgen:begin functions/internal/_create_endpoint.sql sha256:30d012ccd91f0e3adf1bc4ae2a0676cbda4ec46155875ea759c4d75197b1a9e3
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
@@ -3918,6 +3988,51 @@ comment on function sb.after_restore() is
   'To be called after a data-only restore or a logical failover: forgets search hints and poison counts, which were written in another place, and puts the queuing order behind every message. For admins.';
 revoke all on function sb.after_restore() from public;
 -- sqlgen:end functions/admin/after_restore.sql
+-- sqlgen:begin functions/activation/_activation_plan.sql sha256:c1ad167b0a9f3ddd709c14473e379c50d81100c29e71e32a7c24f01deddc5251
+create or replace function sb_internal._activation_plan(caller name, queue_names text[])
+  returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
+    procedure_name text, procedure_version text, is_procedure boolean, statement text, execute_as name)
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform sb_internal._require_admin(_activation_plan.caller, 'run an activator');
+  return query
+    select q.queue_id, q.name::text, b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id), q.max_readers,
+           coalesce(h.surplus, 0), q.activation_procedure, p.version, p.is_procedure, p.statement,
+           q.execute_as
+      from (
+        select o.queue_id, o.name, o.max_readers, a.activation_procedure, a.execute_as
+          from sb_internal.queue as o
+          left join sb_internal.queue as a on a.queue_id = o.queue_id and a.is_activation_enabled
+         where a.activation_procedure is not null
+            or o.name = any (_activation_plan.queue_names)) as q
+      join sb_internal.broker as b on b.singleton
+      left join (
+        select r.queue_id, count(*)::integer as surplus
+          from sb_internal._held_readers() as r
+          join sb_internal.queue as o on o.queue_id = r.queue_id
+         where r.slot >= o.max_readers
+         group by r.queue_id) as h on h.queue_id = q.queue_id
+      left join lateral (
+        -- The version changes with every create or replace, so that a mended procedure is tried at once.
+        select f.oid || ':' || f.xmin::text as version,
+               f.prokind = 'p' as is_procedure,
+               format(case f.prokind when 'p' then 'call %I.%I()' else 'select %I.%I()' end, n.nspname, f.proname)
+                 as statement
+          from pg_proc as f
+          join pg_namespace as n on n.oid = f.pronamespace
+         where f.oid = to_regprocedure(q.activation_procedure || '()')) as p on true
+     order by q.queue_id;
+end
+$$;
+comment on function sb_internal._activation_plan(name, text[]) is
+  'What an activator has to serve, behind sb.activation_plan.';
+revoke all on function sb_internal._activation_plan(name, text[]) from public;
+-- sqlgen:end functions/activation/_activation_plan.sql
 -- sqlgen:begin functions/activation/_probe_queue.sql sha256:78f7481bbc6a0471a25c9467c6c56f0aafc586a25c77e9d094bda9f01d721c58
 create or replace function sb_internal._probe_queue(
   caller name,
@@ -3979,6 +4094,23 @@ comment on function sb_internal._probe_queue(name, integer) is
   'A look at what the next receive would get, behind sb.probe_queue.';
 revoke all on function sb_internal._probe_queue(name, integer) from public;
 -- sqlgen:end functions/activation/_probe_queue.sql
+-- sqlgen:begin functions/activation/activation_plan.sql sha256:cb789031276ad561d47c8c817359c951a18ab2da2e3a926c6d289628da524adf
+create or replace function sb.activation_plan(queue_names text[] default '{}')
+  returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
+    procedure_name text, procedure_version text, is_procedure boolean, statement text, execute_as name)
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select p.queue_id, p.queue_name, p.is_on, p.max_readers, p.surplus_readers, p.procedure_name,
+         p.procedure_version, p.is_procedure, p.statement, p.execute_as
+    from sb_internal._activation_plan(current_user, activation_plan.queue_names) as p;
+end;
+comment on function sb.activation_plan(text[]) is
+  'For activators: the queues with activation switched on, and those named, which have handlers of the activator''s own (procedure columns null unless activation is on too). statement runs the activation procedure and is null when that does not exist; procedure_version changes when it is replaced; surplus_readers counts readers that a lowered max_queue_readers left over (R-048). Admins only. Locks: none.';
+revoke all on function sb.activation_plan(text[]) from public;
+-- sqlgen:end functions/activation/activation_plan.sql
 -- sqlgen:begin functions/activation/probe_queue.sql sha256:38b3b0b4b5f62d6f5af0d1b0932dcc15283907cbf1d8ae81476762e3c2ff0fce
 create or replace function sb.probe_queue(queue_id integer, out head bigint, out receives bigint)
   returns record

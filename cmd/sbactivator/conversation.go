@@ -517,7 +517,7 @@ func (c *conversation) draw(p *page) {
 			color = screen.Red
 		}
 		if m.BodyBytes != nil {
-			text += ", " + plural(*m.BodyBytes, "byte")
+			text += ", " + screen.Plural(*m.BodyBytes, "byte")
 		}
 		p.WriteString(seq.Arrow("", from, 1-from, label, color, note(text), lost) + "\n")
 	}
@@ -659,7 +659,7 @@ func (c *conversation) question(handle sbroker.Handle, cleanup bool) string {
 		verb = "Remove, without telling the other side,"
 	}
 	return fmt.Sprintf("%s the side of %s in its conversation with %s (%s), %s unread?",
-		verb, side.Service, side.FarService, side.StateDesc, plural(lost, "message"))
+		verb, side.Service, side.FarService, side.StateDesc, screen.Plural(lost, "message"))
 }
 
 // confirm asks at the terminal. Everything but a yes is no, which the error says with what did not happen.

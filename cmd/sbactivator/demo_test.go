@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,22 +24,7 @@ const seedError = `<?xml version="1.0"?><Error xmlns="https://schemas.microsoft.
 	`<Description>Unknown cost center "127-1000". Please check the cost center list and resubmit the report.</Description></Error>`
 
 // output can be read while a command writes to it.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
+type output struct{ pgtest.Buffer }
 
 // waitFor waits until a pattern is in the output, and returns its groups.
 func (o *output) waitFor(t *testing.T, pattern string) []string {

@@ -156,7 +156,7 @@ func (s *shop) run(t *testing.T, conn *pgx.Conn, sql string) {
 }
 
 // awaitOrders returns when that has been ordered, and nothing is left of the conversations.
-func (s *shop) awaitOrders(t *testing.T, log *lockedBuffer, want ...string) {
+func (s *shop) awaitOrders(t *testing.T, log *pgtest.Buffer, want ...string) {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		items := pgtest.Strings(t, s.owner, "select o.item from shop.orders as o order by o.item")
@@ -215,7 +215,7 @@ func TestReadmeGo(t *testing.T) {
 		t.Fatal("README.md does not say how to switch activation off")
 	}
 	s.run(t, s.owner, off[1])
-	log := &lockedBuffer{}
+	log := &pgtest.Buffer{}
 	handler := exec.CommandContext(t.Context(), filepath.Join(bin, "take-orders"), s.url("sbactivator"))
 	handler.Stderr = log
 	if err := handler.Start(); err != nil {

@@ -123,7 +123,7 @@ func (r doctorReport) print(p *page) {
 		p.WriteString("\n")
 	}
 	p.line(screen.Bold, "%s on %s: %s, %d checks%s.", r.Database.Name, r.Database.Server,
-		plural(int64(len(r.Findings)), "finding"), r.Checks, limits)
+		screen.Plural(int64(len(r.Findings)), "finding"), r.Checks, limits)
 }
 
 // checkList is what doctor --list prints.

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgsbroker/sbroker/activator"
+	"github.com/pgsbroker/sbroker/internal/screen"
 	"github.com/pgsbroker/sbroker/migrations"
 )
 
@@ -177,7 +178,7 @@ func (r *readiness) reasons() (list []string) {
 		for _, q := range status.Queues {
 			running += q.Readers
 		}
-		return []string{fmt.Sprintf("stopping: nothing new is started, %s still at work", plural(int64(running), "reader"))}
+		return []string{fmt.Sprintf("stopping: nothing new is started, %s still at work", screen.Plural(int64(running), "reader"))}
 	}
 	if status.Phase == activator.Idle {
 		list = append(list, "starting: not connected to the database yet")

@@ -27,7 +27,7 @@ import (
 // daemon is sbactivator run within the test, on a free port.
 type daemon struct {
 	base string // of its URLs
-	log  *lockedBuffer
+	log  *pgtest.Buffer
 	end  context.CancelFunc // what SIGTERM does
 	code func() int         // waits for the exit code
 }
@@ -41,7 +41,7 @@ func startDaemon(t *testing.T, databaseURL, settings string) *daemon {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &daemon{log: &lockedBuffer{}, end: cancel}
+	d := &daemon{log: &pgtest.Buffer{}, end: cancel}
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, []string{"run", "--config", file, "--database-url", databaseURL, "--log-level", "debug"}, io.Discard, d.log)

@@ -248,10 +248,3 @@ func span(seconds *float64) string {
 
 // count is a number, with a mark when it is only a lower bound or an estimate.
 func count(n int64, mark string) string { return mark + strconv.FormatInt(n, 10) }
-
-func plural(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -202,7 +202,7 @@ select `+queueStateSQL+` as state, s.transmission_backlog as waiting, s.ready_me
 		text = fmt.Sprintf("Queue %q was stopped already.", name)
 	case !on:
 		text = fmt.Sprintf("Queue %q is stopped, with %s in it. What is sent to it now waits in the transmission queue.",
-			name, plural(after.Ready, "message"))
+			name, screen.Plural(after.Ready, "message"))
 	case before.State == "poison":
 		text = fmt.Sprintf("Queue %q, which poison handling had stopped, is started; rollbacks are counted anew.", name)
 	case before.State == "on":
@@ -211,10 +211,10 @@ select `+queueStateSQL+` as state, s.transmission_backlog as waiting, s.ready_me
 		text = fmt.Sprintf("Queue %q is started.", name)
 	}
 	if moved := before.Waiting - after.Waiting; on && moved > 0 {
-		text += fmt.Sprintf(" Delivered from the transmission queue: %s.", plural(moved, "message"))
+		text += fmt.Sprintf(" Delivered from the transmission queue: %s.", screen.Plural(moved, "message"))
 	}
 	if on && after.Waiting > 0 {
-		text += fmt.Sprintf(" Still waiting there: %s; see sbactivator status.", plural(after.Waiting, "message"))
+		text += fmt.Sprintf(" Still waiting there: %s; see sbactivator status.", screen.Plural(after.Waiting, "message"))
 	}
 	return text, nil
 }
@@ -370,7 +370,7 @@ func (l messageList) print(p *page) {
 		}
 		size := "no body"
 		if m.BodyBytes != nil {
-			size = plural(*m.BodyBytes, "byte")
+			size = screen.Plural(*m.BodyBytes, "byte")
 		}
 		p.text(screen.Dim, "  ", fmt.Sprintf("%s, %s, priority %d, since %s", how, size, m.Priority,
 			m.MessageEnqueueTime.Local().Format("2006-01-02 15:04:05.000")))

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,24 +27,7 @@ func TestMainProcess(*testing.T) {
 // process is sbactivator, running.
 type process struct {
 	cmd *exec.Cmd
-	log *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log *pgtest.Buffer
 }
 
 func startProcess(t *testing.T, args ...string) *process {
@@ -57,7 +38,7 @@ func startProcess(t *testing.T, args ...string) *process {
 // startProcessIn starts it in that environment.
 func startProcessIn(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestMainProcess$"), log: &lockedBuffer{}}
+	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestMainProcess$"), log: &pgtest.Buffer{}}
 	p.cmd.Env = append(env, "TEST_MAIN_PROCESS="+strings.Join(args, "\n"), "SBACTIVATOR_HTTP_LISTEN=127.0.0.1:0")
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Stderr = p.log

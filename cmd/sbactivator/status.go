@@ -458,7 +458,7 @@ func (r *statusReport) printRest(p *page) {
 		if !a.IsListening {
 			listening = ", not listening"
 		}
-		p.line("", label+"%s as %s: %s, %s%s", head, a.Name, a.Role, plural(a.Readers, "reader"), plural(a.Sessions, "session"), listening)
+		p.line("", label+"%s as %s: %s, %s%s", head, a.Name, a.Role, screen.Plural(a.Readers, "reader"), screen.Plural(a.Sessions, "session"), listening)
 	}
 	oldest := ""
 	if r.Transactions.OldestSeconds != nil {
@@ -471,7 +471,7 @@ func (r *statusReport) printRest(p *page) {
 	p.line("", label+"%d %s conversation groups%s", "Transactions", r.Transactions.HoldingGroups, hold, oldest)
 	p.line("", label+"%s", "Transmission", sampled(r.Transmission.Messages, "message", r.Transmission.IsLowerBound, r.Transmission.Estimate))
 	for _, reason := range r.Transmission.Reasons {
-		p.line(screen.Yellow, "  %s, oldest %s, to %s", plural(reason.Messages, "message"), span(reason.OldestSeconds), reason.ToService)
+		p.line(screen.Yellow, "  %s, oldest %s, to %s", screen.Plural(reason.Messages, "message"), span(reason.OldestSeconds), reason.ToService)
 		p.text(screen.Yellow, "    ", cmp.Or(reason.Reason, "Nothing is in the way: an activator, or sb.deliver(), moves them on."))
 	}
 	var states []string
@@ -487,7 +487,7 @@ func (r *statusReport) printRest(p *page) {
 func sampled(n int64, what string, isLowerBound bool, estimate *int64) string {
 	switch {
 	case !isLowerBound:
-		return plural(n, what)
+		return screen.Plural(n, what)
 	case estimate != nil && *estimate > n:
 		return fmt.Sprintf("~%d %ss, of which these are the first %d:", *estimate, what, n)
 	default:

@@ -234,7 +234,7 @@ func TestStatusClosedPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lockedBuffer{}
+	log := &pgtest.Buffer{}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMainProcess$")
 	cmd.Env = append(os.Environ(), "TEST_MAIN_PROCESS="+strings.Join([]string{"status", "--watch", "--interval", "100ms", "--database-url", db.URL()}, "\n"))
 	cmd.Dir = t.TempDir()

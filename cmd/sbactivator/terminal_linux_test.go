@@ -21,7 +21,7 @@ import (
 type terminal struct {
 	cmd    *exec.Cmd
 	master *os.File
-	seen   *lockedBuffer
+	seen   *pgtest.Buffer
 	done   chan error
 }
 
@@ -48,7 +48,7 @@ func startTerminal(t *testing.T, columns, rows uint16, args ...string) *terminal
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{cmd: exec.Command(os.Args[0], "-test.run=^TestMainProcess$"), master: master, seen: &lockedBuffer{}, done: make(chan error, 1)}
+	x := &terminal{cmd: exec.Command(os.Args[0], "-test.run=^TestMainProcess$"), master: master, seen: &pgtest.Buffer{}, done: make(chan error, 1)}
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "NO_COLOR=") && !strings.HasPrefix(variable, "TERM=") {
 			x.cmd.Env = append(x.cmd.Env, variable)

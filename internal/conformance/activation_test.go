@@ -1,12 +1,10 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +19,7 @@ type stage struct {
 	a, super *pgtest.Session
 	login    string // of activators
 	executor string // of the procedure
-	log      syncBuffer
+	log      pgtest.Buffer
 }
 
 // newStage makes RightQueue active with function or procedure app.handle of the body, for up to three readers.
@@ -79,24 +77,6 @@ func (s *stage) eventually(what, sql, value string) {
 		got = s.a.Value(sql)
 		return got == value
 	})
-}
-
-// syncBuffer is a log to look into.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *syncBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *syncBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 const seen = "select coalesce(string_agg(body, ' ' order by began), '') from public.seen"

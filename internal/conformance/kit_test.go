@@ -112,11 +112,5 @@ func wantQuery(t *testing.T, s *pgtest.Session, what, sql string, rows ...string
 // wait returns what a [pgtest.Session.Go] delivers, and ends the test when nothing has come within a minute.
 func wait(t *testing.T, result <-chan error) error {
 	t.Helper()
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(time.Minute):
-		t.Fatal("still running after a minute")
-		return nil
-	}
+	return pgtest.WaitWithin(t, time.Minute, result)
 }

@@ -137,7 +137,7 @@ select employee.submit(number => @number::text, body => @body::text, kind => @ki
 	if err := p.drawing.Sync(ctx, p.owner); err != nil {
 		return err
 	}
-	p.drawing.Say("the employee has handed in %s and left", plural(n, "report"))
+	p.drawing.Say("the employee has handed in %s and left", screen.Plural(n, "report"))
 	return nil
 }
 
@@ -237,7 +237,7 @@ select count(*), coalesce(min(t.transmission_status), 'nothing waits') from sb.t
 	if err != nil {
 		return err
 	}
-	p.drawing.Say("%s wait in the transmission queue: %s", plural(waiting, "message"), status)
+	p.drawing.Say("%s wait in the transmission queue: %s", screen.Plural(waiting, "message"), status)
 
 	err = p.eventually(ctx, func() (bool, error) {
 		var pending int
@@ -254,17 +254,10 @@ select count(*) from sb.conversation_endpoints as e where e.is_initiator and e.l
 	if err := p.owner.QueryRow(ctx, `select count(*) from sb.transmission_queue`).Scan(&waiting); err != nil {
 		return err
 	}
-	p.drawing.Say("lifetimes have expired; %s still wait", plural(waiting, "message"))
+	p.drawing.Say("lifetimes have expired; %s still wait", screen.Plural(waiting, "message"))
 	if err := p.broker.AlterQueue(ctx, "ExpenseQueue", sbroker.QueueChanges{Enabled: new(true)}); err != nil {
 		return err
 	}
 	p.drawing.Say("ExpenseQueue is started")
 	return p.settle(ctx)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

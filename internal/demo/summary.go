@@ -23,8 +23,8 @@ func (l leftOver) total() int { return l.Messages + l.Waiting + l.Endpoints + l.
 
 func (l leftOver) String() string {
 	return fmt.Sprintf("%s in queues, %s in the transmission queue, %s, %s",
-		plural(l.Messages, "message"), plural(l.Waiting, "message"),
-		plural(l.Endpoints, "conversation endpoint"), plural(l.Groups, "conversation group"))
+		screen.Plural(l.Messages, "message"), screen.Plural(l.Waiting, "message"),
+		screen.Plural(l.Endpoints, "conversation endpoint"), screen.Plural(l.Groups, "conversation group"))
 }
 
 func (p *play) leftOver(ctx context.Context) (l leftOver, err error) {
@@ -88,7 +88,7 @@ select s.conversation_group_id, s.number, s.kind, coalesce(s.outcome, 'unanswere
 	p.printTable(kinds, byKind, all)
 	out := p.drawing.out
 	fmt.Fprintf(out, "\nemployee.submission  %s\n", formula(len(results), all))
-	fmt.Fprintf(out, "expenses.report      %s; %s never got there\n", formula(decided.sum(), decided), plural(len(results)-decided.sum(), "report"))
+	fmt.Fprintf(out, "expenses.report      %s; %s never got there\n", formula(decided.sum(), decided), screen.Plural(len(results)-decided.sum(), "report"))
 	fmt.Fprintf(out, "approved amounts     %s EUR at the expense service, %s EUR at the employees'\n", amounts[0], amounts[1])
 	fmt.Fprintf(out, "left in the broker   %s\n", left)
 

@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	osexec "os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,78 +19,6 @@ import (
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
-// startPooler starts PgBouncer in transaction mode with so many connections to the database, and returns the owner's URL.
-func startPooler(t *testing.T, db *pgtest.DB, connections int) string {
-	t.Helper()
-	program, err := osexec.LookPath("pgbouncer")
-	if err != nil {
-		program, err = osexec.LookPath("/usr/sbin/pgbouncer")
-	}
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	server, err := pgx.ParseConfig(db.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := reachableDir(t)
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
-	for name, text := range map[string]string{
-		"users": fmt.Sprintf("%q %q\n", server.User, server.Password),
-		"ini": fmt.Sprintf(`
-[databases]
-app = host=%s port=%d dbname=%s
-[pgbouncer]
-pool_mode = transaction
-default_pool_size = %d
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
-auth_type = plain
-auth_file = %s
-logfile = %s
-`, server.Host, server.Port, server.Database, connections, port, filepath.Join(dir, "users"), filepath.Join(dir, "log")),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	args := []string{"-q", filepath.Join(dir, "ini")}
-	if os.Geteuid() == 0 { // which it refuses
-		if err := os.Chmod(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		args = append([]string{"-u", "nobody"}, args...)
-	}
-	cmd := osexec.Command(program, args...)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	url := fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/app?sslmode=disable", server.User, server.Password, port)
-	pgtest.Eventually(t, 10*time.Second, func() bool {
-		conn, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			return false
-		}
-		closeConn(conn)
-		return true
-	})
-	return url
-}
-
 // More clients than connections, whose statements go now here, now there, in every mode of pgx that leaves no prepared
 // statement behind in a session.
 func TestPooler(t *testing.T) {
@@ -104,7 +29,7 @@ func TestPooler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := pgtest.New(t)
-			url := startPooler(t, db, 3)
+			url := pgtest.Pooler(t, db.URL(), 3)
 			modify := func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = mode }
 			l := newLoad(t, 8, db.URL())
 			l.url.Store(&url)
@@ -218,7 +143,7 @@ func talkThroughPooler(t *testing.T, db *pgtest.DB, url string, modify func(*pgx
 func TestPoolerAndPreparedStatements(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	url := startPooler(t, db, 2)
+	url := pgtest.Pooler(t, db.URL(), 2)
 	l := newLoad(t, 4, db.URL())
 	if !knowsPreparedStatements(t) {
 		// It does not go unnoticed: what was prepared on one connection is looked for on the other.

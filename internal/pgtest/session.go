@@ -128,11 +128,17 @@ func (s *Session) check(sql string, err error) {
 // Wait returns what a [Session.Go] delivers, and ends the test when nothing has come within 10 seconds.
 func Wait(t testing.TB, result <-chan error) error {
 	t.Helper()
+	return WaitWithin(t, 10*time.Second, result)
+}
+
+// WaitWithin is Wait for what may take so long.
+func WaitWithin(t testing.TB, timeout time.Duration, result <-chan error) error {
+	t.Helper()
 	select {
 	case err := <-result:
 		return err
-	case <-time.After(10 * time.Second):
-		t.Fatal("still running after 10 s")
+	case <-time.After(timeout):
+		t.Fatalf("still running after %v", timeout)
 		return nil
 	}
 }
@@ -264,4 +270,18 @@ func orSuccess(code string) string {
 		return "no SQLSTATE"
 	}
 	return code
+}
+
+// Fingerprint sums up every row of every table of the broker, and how many advisory locks are held in the database.
+func Fingerprint(s *Session) string {
+	s.t.Helper()
+	return s.Value(`
+select md5(string_agg(c.oid::regclass || ':' ||
+         query_to_xml(format('select x from %s as x order by x::text', c.oid::regclass), true, false, '')::text,
+         e'\n' order by c.oid::regclass::text))
+       || ':' || (select count(*) from pg_locks as l where l.locktype = 'advisory' and l.database = (
+            select d.oid from pg_database as d where d.datname = current_database()))
+  from pg_class as c
+ where c.relkind = 'r'
+   and c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)`)
 }

@@ -5,9 +5,6 @@ package proof
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgsbroker/sbroker/internal/migrate"
+	"github.com/pgsbroker/sbroker/internal/pgtest"
 	"github.com/pgsbroker/sbroker/internal/privatepg"
 )
 
@@ -36,7 +34,7 @@ type cluster struct {
 // newCluster starts a server that keeps what it has acknowledged, whatever happens to its processes, with a stage on it.
 func newCluster(t *testing.T) (*cluster, *stage) {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir(), port: freePort(t)}
+	c := &cluster{t: t, dir: t.TempDir(), port: pgtest.FreePort(t)}
 	if err := os.Chmod(filepath.Dir(c.dir), 0o755); err != nil { // the server may run as somebody else
 		t.Fatal(err)
 	}
@@ -64,21 +62,6 @@ func newCluster(t *testing.T) (*cluster, *stage) {
 	t.Cleanup(s.pool.Close)
 	s.exec("select sb.grant_admin($1)", s.login)
 	return c, s
-}
-
-// freePort returns a port that the system gives to nobody who only connects. Otherwise a client that connects again and
-// again while the server is down would in the end be given the very port, and be connected to itself.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		port := 20000 + rand.IntN(10000)
-		if l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 // start waits until processes of a server that was killed have ended, too.

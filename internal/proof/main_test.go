@@ -145,26 +145,9 @@ var program = sync.OnceValues(func() (*os.File, error) {
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	log  *lockedBuffer
+	log  *pgtest.Buffer
 	done chan struct{} // closed when it has ended
 	err  error         // then
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // start runs sbactivator with settings NAME=value, of its environment, until the test ends.
@@ -174,7 +157,7 @@ func start(t *testing.T, url string, settings ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, log: &lockedBuffer{}, done: make(chan struct{})}
+	p := &process{t: t, log: &pgtest.Buffer{}, done: make(chan struct{})}
 	p.cmd = exec.Command(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd()), "run", "--database-url", url)
 	p.cmd.Env = append(os.Environ(), "SBACTIVATOR_HTTP_LISTEN=127.0.0.1:0", "SBACTIVATOR_ACTIVATION_SHUTDOWN_TIMEOUT=10s")
 	p.cmd.Env = append(p.cmd.Env, settings...)

@@ -4,84 +4,16 @@ package proof
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pgsbroker/sbroker/internal/pgtest"
 )
-
-// startPooler starts PgBouncer in transaction mode, with so many connections to the database, and returns a URL that leads
-// through it.
-func startPooler(t *testing.T, to string, connections int) string {
-	t.Helper()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/pgbouncer")
-	}
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	server, err := pgx.ParseConfig(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, port := t.TempDir(), freePort(t)
-	args := []string{"-q", filepath.Join(dir, "ini")}
-	if os.Geteuid() == 0 { // which it refuses
-		args = append([]string{"-u", "nobody"}, args...)
-		for _, d := range []string{dir, filepath.Dir(dir)} {
-			if err := os.Chmod(d, 0o777); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	err = os.WriteFile(filepath.Join(dir, "ini"), fmt.Appendf(nil, `
-[databases]
-app = host=%s port=%d dbname=%s user=%s password=%s
-[pgbouncer]
-pool_mode = transaction
-default_pool_size = %d
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
-auth_type = any
-`, server.Host, server.Port, server.Database, server.User, server.Password, connections, port), 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	url := fmt.Sprintf("postgres://%s@127.0.0.1:%d/app?sslmode=disable&default_query_exec_mode=exec", server.User, port)
-	pgtest.Eventually(t, 10*time.Second, func() bool {
-		conn, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			return false
-		}
-		closeConn(conn)
-		return true
-	})
-	return url
-}
 
 // Through a pooler in transaction mode activators poll and run handlers, with everything that handlers are promised; what needs
 // a session is refused. Without having been told, an activator says at once what is the matter.
@@ -89,7 +21,7 @@ func TestPooler(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.exec(openShop)
-	url := startPooler(t, s.url(s.login), 6)
+	url := pgtest.Pooler(t, s.url(s.login), 6) + "&default_query_exec_mode=exec"
 
 	p := start(t, url)
 	<-p.done

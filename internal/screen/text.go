@@ -26,6 +26,14 @@ func Clean(text string) string {
 	return b.String()
 }
 
+// Plural is a number with what is counted, whose plural ends in s.
+func Plural[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // Width is the number of columns that text takes on a terminal.
 func Width(text string) int {
 	n := 0

@@ -96,9 +96,9 @@ alter table room.t enable row level security; alter table room.t force row level
 	// A trigger that fails stops END, which then has changed nothing, until the table is gone.
 	a.Exec("create function room.no() returns trigger language plpgsql as $$ begin raise sqlstate 'ZZ001'; end $$; create trigger no before delete on room.t for each statement execute function room.no()")
 	handle = alice.Value(beginTalk)
-	before := fingerprint(owner)
+	before := pgtest.Fingerprint(owner)
 	alice.ExecError("ZZ001", "select sb.end_conversation($1::uuid)", handle)
-	wantValue(t, "after a failed end", fingerprint(owner), before)
+	wantValue(t, "after a failed end", pgtest.Fingerprint(owner), before)
 	a.Exec("drop table room.t")
 	alice.Exec("select sb.end_conversation($1::uuid)", handle)
 }
@@ -145,7 +145,7 @@ func TestValidatorMisbehaves(t *testing.T) {
 		holder := db.Session(t, "holder")
 		holder.Begin()
 		holder.Exec("lock table room.held")
-		before := fingerprint(owner)
+		before := pgtest.Fingerprint(owner)
 		_, err := alice.Conn.Exec(t.Context(), "select sb.send($1::uuid, $2, '{}'::jsonb)", handle, name)
 		holder.Rollback()
 		alice.Exec("reset all; reset role")
@@ -163,7 +163,7 @@ func TestValidatorMisbehaves(t *testing.T) {
 			t.Errorf("%s: got %q, want %q: %v", name, got, want, err)
 		}
 		if want != "" {
-			wantValue(t, name+": after a failed send", fingerprint(owner), before)
+			wantValue(t, name+": after a failed send", pgtest.Fingerprint(owner), before)
 		}
 		state := map[string]string{"": "CO", "no": "ER"}[test.code]
 		if state == "" {
@@ -200,7 +200,7 @@ func TestBombs(t *testing.T) {
 	bomb := "<!DOCTYPE x [" + entities.String() + "]><Error><Code>1</Code><Description>&e29;</Description></Error>"
 	quadratic := `<!DOCTYPE x [<!ENTITY a "` + strings.Repeat("a", 100000) + `">]><x>` + strings.Repeat("&a;", 100000) + "</x>"
 	alice.Exec("set statement_timeout = '20 s'")
-	before := fingerprint(owner)
+	before := pgtest.Fingerprint(owner)
 	for _, body := range []string{bomb, quadratic} {
 		if length := alice.Query("select sb.error_code($1::bytea), sb.error_description($1::bytea)", []byte(body)); length[0] != "NULL|NULL" {
 			t.Errorf("an Error with a DOCTYPE is read: %.100q", length)
@@ -232,21 +232,21 @@ func TestBombs(t *testing.T) {
 	for _, schema := range []string{schema, `{"pattern": "((((a{1,255}){1,255}){1,255}){1,255})"}`, `{"pattern": "` + strings.Repeat("(", 100000) + `"}`} {
 		owner.ExecError("22023", "select sb.create_message_type('Deep', 'VALID_JSON', schema => $1::text::jsonb)", schema)
 	}
-	wantValue(t, "after all that", fingerprint(owner), before)
+	wantValue(t, "after all that", pgtest.Fingerprint(owner), before)
 
 	// A pattern may still take for ever on some body, since it may refer back; then the sender's time is up.
 	owner.Exec(`
 select sb.create_message_type('Slow', 'VALID_JSON', schema => '{"pattern": "^(a*)(a*)(a*)(a*)\\1\\2\\3\\4$"}'), sb.create_message_type('Text', 'VALID_JSON', schema => '{"pattern": "^(a|aa)+$"}');
 select sb.create_contract('Slowly', '{Slow,Text}'), sb.alter_service('Right', add_contracts => '{Slowly}'), sb.grant_references('Slowly', 'public')`)
 	handle = alice.Value("select sb.begin_dialog('Left', 'Right', 'Slowly')")
-	before = fingerprint(owner)
+	before = pgtest.Fingerprint(owner)
 	alice.Exec("set statement_timeout = '500 ms'")
 	started := time.Now()
 	alice.ExecError("57014", "select sb.send($1::uuid, 'Slow', to_jsonb(repeat('a', 801)))", handle)
 	if took := time.Since(started); took > 20*time.Second {
 		t.Errorf("stopped after %v", took)
 	}
-	wantValue(t, "after a search without end", fingerprint(owner), before)
+	wantValue(t, "after a search without end", pgtest.Fingerprint(owner), before)
 	// Without references back there is nothing that multiplies.
 	alice.Exec("set statement_timeout = '20 s'")
 	alice.Exec("select sb.send($1::uuid, 'Text', to_jsonb(repeat('a', 100000) || '!'))", handle)
@@ -254,7 +254,7 @@ select sb.create_contract('Slowly', '{Slow,Text}'), sb.alter_service('Right', ad
 
 	// A million of anything can be stopped.
 	handle = alice.Value(beginTalk)
-	before = fingerprint(owner)
+	before = pgtest.Fingerprint(owner)
 	for _, call := range []string{
 		"sb.send_batch('" + handle + "', 'Note', array_fill('x'::bytea, array[1000000]))",
 		"sb.multicast(array(select gen_random_uuid() from generate_series(1, 1000000)), 'Note', 'x')",
@@ -270,7 +270,7 @@ select sb.create_contract('Slowly', '{Slow,Text}'), sb.alter_service('Right', ad
 			t.Errorf("%s: %v, after %v", call, err, took)
 		}
 		owner.Exec("reset statement_timeout")
-		wantValue(t, call, fingerprint(owner), before)
+		wantValue(t, call, pgtest.Fingerprint(owner), before)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestLongArguments(t *testing.T) {
 	_, owner, _ := newTalk(t)
 	handle := owner.Value(beginTalk)
 	const long = "repeat('🐘', 100000)"
-	before := fingerprint(owner)
+	before := pgtest.Fingerprint(owner)
 	for _, call := range []string{
 		"receive(@)", "get_conversation_group(@)", "start_waiting(@)", "stop_waiting(@)", "send('H', @, 'x'::text)", "end_conversation('H', 1, @)",
 		"begin_dialog(@, 'Right')", "begin_dialog('Left', @)", "begin_dialog('Left', 'Right', @)", "begin_dialog('Left', 'Right', 'Talk', @)",
@@ -306,7 +306,7 @@ func TestLongArguments(t *testing.T) {
 			t.Errorf("%s: %.1000v", call, err)
 		}
 	}
-	wantValue(t, "after all that", fingerprint(owner), before)
+	wantValue(t, "after all that", pgtest.Fingerprint(owner), before)
 }
 
 // The largest body there may be; one byte more is refused (internal/sqltest).

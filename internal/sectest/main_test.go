@@ -47,16 +47,3 @@ func wantValue(t *testing.T, what, got, want string) {
 		t.Errorf("%s: got %q, want %q", what, got, want)
 	}
 }
-
-// fingerprint sums up every row of every table of the broker, and how many advisory locks are held.
-func fingerprint(s *pgtest.Session) string {
-	return s.Value(`
-select md5(string_agg(c.oid::regclass || ':' ||
-         query_to_xml(format('select x from %s as x order by x::text', c.oid::regclass), true, false, '')::text,
-         e'\n' order by c.oid::regclass::text))
-       || ':' || (select count(*) from pg_locks as l where l.locktype = 'advisory' and l.database = (
-            select d.oid from pg_database as d where d.datname = current_database()))
-  from pg_class as c
- where c.relkind = 'r'
-   and c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)`)
-}

@@ -159,7 +159,7 @@ select pg_advisory_lock(8420, -1), pg_advisory_lock(8420, $1::integer), pg_advis
 	alice.Exec("select sb.begin_conversation_timer($1::uuid, '1 h'), sb.cancel_conversation_timer($1::uuid)", handle)
 	wantValue(t, "received", owner.Value("select count(*) from sb.receive('RightQueue')"), "5")
 	owner.Exec("select sb.deliver(), sb.maintain()")
-	before := fingerprint(owner)
+	before := pgtest.Fingerprint(owner)
 	alice.ExecError("55P03", beginTalk)
 	owner.ExecError("55P03", "select sb.create_queue('x')")
 	owner.ExecError("55P03", "select sb.grant_send('Right', current_user)")
@@ -168,7 +168,7 @@ select pg_advisory_lock(8420, -1), pg_advisory_lock(8420, $1::integer), pg_advis
 	owner.Exec("set statement_timeout = '200 ms'")
 	owner.ExecError("57014", "select sb.start_waiting('RightQueue')")
 	owner.Exec("set statement_timeout = '20 s'")
-	wantValue(t, "after all that", fingerprint(owner), before)
+	wantValue(t, "after all that", pgtest.Fingerprint(owner), before)
 	alice.Exec("select sb.end_conversation($1::uuid)", handle)
 
 	waiting := alice.GoExec("reset lock_timeout; " + beginTalk)
@@ -192,7 +192,7 @@ func TestTimeouts(t *testing.T) {
 	other := owner.Value(beginTalk)
 	group := owner.Value("select conversation_group_id from sb.conversation_endpoints where conversation_handle = $1::uuid", other)
 	owner.Exec("select sb.alter_queue(q.name, poison_message_handling => false) from unnest('{LeftQueue,RightQueue}'::text[]) as q (name)")
-	before := fingerprint(owner)
+	before := pgtest.Fingerprint(owner)
 	verbs := []string{
 		"begin_dialog('Left', 'Right', 'Talk')", "send('H', 'Note', 'x'::text)", "send('O', 'Note', 'first'::text)", "send_batch('H', 'Note', '{a,b}')", "multicast('{H,O}', 'Note', 'x')",
 		"receive('LeftQueue')", "receive('LeftQueue', for_conversation => 'H')", "get_conversation_group('LeftQueue')", "move_conversation('H', '" + group + "')",
@@ -238,7 +238,7 @@ select distinct c.oid::regclass
 			}
 			stopped++
 		}
-		wantValue(t, verb+": stopped", fingerprint(owner), before)
+		wantValue(t, verb+": stopped", pgtest.Fingerprint(owner), before)
 		if code, err := try(t, s, call); err != nil {
 			t.Errorf("%s, called again: %s %v", verb, code, err)
 		}
@@ -262,7 +262,7 @@ select distinct c.oid::regclass
 		pgtest.Eventually(t, 20*time.Second, func() bool {
 			return owner.Value("select count(*) from pg_stat_activity where pid = $1::integer", idle.PID()) == "0"
 		})
-		wantValue(t, setting, fingerprint(owner), before)
+		wantValue(t, setting, pgtest.Fingerprint(owner), before)
 	}
 }
 
@@ -305,13 +305,13 @@ func TestEventTriggers(t *testing.T) {
 	superuser(t, db, `
 create function room.refuse() returns event_trigger language plpgsql as $$ begin raise sqlstate 'ZZ001'; end $$;
 create event trigger refuse on ddl_command_end execute function room.refuse()`)
-	before := fingerprint(owner)
+	before := pgtest.Fingerprint(owner)
 	for _, call := range []string{
 		"create_queue('x')", "grant_receive('LeftQueue', 'public')", "create_state_table('room.t', '')", "grant_admin('" + db.Name + "_alice')",
 	} {
 		owner.ExecError("ZZ001", "select sb."+call)
 	}
-	wantValue(t, "after all that", fingerprint(owner), before)
+	wantValue(t, "after all that", pgtest.Fingerprint(owner), before)
 	handle := alice.Value(beginTalk)
 	alice.Exec("select sb.send($1::uuid, 'Note')", handle)
 	owner.Exec("select sb.end_conversation(conversation_handle) from sb.receive('RightQueue')")

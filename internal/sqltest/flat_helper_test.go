@@ -75,6 +75,15 @@ begin
           setval(format('sb_internal.queue_%s_search', id)::regclass, search);
 end $$;
 
+-- Has a long full search put the next one off for longer than a receive waits with it?
+create function flat.is_put_off(queue text) returns boolean language plpgsql as $$
+declare
+  id constant integer := (select q.queue_id from sb.service_queues as q where q.name = queue);
+begin
+  return coalesce(pg_sequence_last_value(format('sb_internal.queue_%s_search', id)::regclass), 0)
+    > (extract(epoch from clock_timestamp()) + 0.1) * 1000;
+end $$;
+
 create function flat.since(started timestamptz) returns float8 language plpgsql as $$
 begin
   return extract(epoch from clock_timestamp() - started) * 1e6;

@@ -303,7 +303,8 @@ func TestRolledBackMessageComesSoonInBusyQueue(t *testing.T) {
 	<-done
 }
 
-// A receive that returns nothing says that there is nothing, also of what came back the moment before.
+// A receive that returns nothing says that there is nothing, also of what came back the moment before: except while a
+// full search that was long puts the next one off.
 func TestEmptyMeansEmpty(t *testing.T) {
 	t.Parallel()
 	f := newFlat(t)
@@ -312,7 +313,7 @@ func TestEmptyMeansEmpty(t *testing.T) {
 	f.drain("Work")
 	failing, rival, reader := f.another("failing"), f.another("rival"), f.another("reader")
 	const tries = 500
-	late := 0
+	putOff, late := 0, 0
 	for range tries {
 		f.sends(1, one)
 		failing.Begin()
@@ -326,18 +327,27 @@ func TestEmptyMeansEmpty(t *testing.T) {
 			reader.Query("select from sb.receive('Work', 1)")
 		}
 		failing.Rollback()
+		// On a busy machine the rival's dead rows make searches long now and then.
+		mayBeLate := reader.Value("select flat.is_put_off('Work')") == "t"
+		if mayBeLate {
+			putOff++
+		}
 		statement := "select count(*) from sb.receive('Work', nullif($1, 0))"
 		atMost := rand.IntN(3)
 		if reader.Value(statement, atMost) == "1" {
 			continue
 		}
-		// A search that the machine interrupted for long puts the next one off, to 20 times as long.
-		late++
-		pgtest.Eventually(t, 2*time.Second, func() bool { return reader.Value(statement, atMost) == "1" })
+		if !mayBeLate {
+			late++
+		}
+		pgtest.Eventually(t, 11*time.Second, func() bool { return reader.Value(statement, atMost) == "1" })
 	}
-	t.Logf("%d of %d came late", late, tries)
-	if late > tries/50 {
-		t.Errorf("%d of %d receives saw nothing though a message was ready", late, tries)
+	t.Logf("the search was put off %d times of %d", putOff, tries)
+	if late > 0 {
+		t.Errorf("%d receives saw nothing though a message was ready", late)
+	}
+	if putOff > tries/2 {
+		t.Error("the search was put off too often for the test to say anything")
 	}
 }
 

@@ -94,19 +94,6 @@ func passTime(s *pgtest.Session, interval string) {
 	s.Exec("update sb_internal.endpoint set lifetime = lifetime - $1::text::interval where lifetime is not null", interval)
 }
 
-// fingerprint sums up every row of every table of the broker, and the session-level locks that are held.
-func fingerprint(s *pgtest.Session) string {
-	return s.Value(`
-select md5(string_agg(c.oid::regclass || ':' ||
-         query_to_xml(format('select x from %s as x order by x::text', c.oid::regclass), true, false, '')::text,
-         e'\n' order by c.oid::regclass::text))
-       || ':' || (select count(*) from pg_locks as l where l.locktype = 'advisory' and l.database = (
-            select d.oid from pg_database as d where d.datname = current_database()))
-  from pg_class as c
- where c.relkind = 'r'
-   and c.relnamespace in ('sb'::regnamespace, 'sb_internal'::regnamespace)`)
-}
-
 // leftOver lists the tables of conversations that are not empty.
 func leftOver(s *pgtest.Session) []string {
 	return s.Query(`
@@ -138,13 +125,7 @@ func wantValue(t *testing.T, what, got, want string) {
 // a busy machine means never.
 func wait(t *testing.T, result <-chan error) error {
 	t.Helper()
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(time.Minute):
-		t.Fatal("still running after a minute")
-		return nil
-	}
+	return pgtest.WaitWithin(t, time.Minute, result)
 }
 
 // mustNotWait runs a statement in its own goroutine and ends the test when it has not come back soon: something blocks

@@ -103,7 +103,7 @@ select p.proname, string_agg(coalesce(a.name, '') || ' ' || format_type(a.type, 
 	if len(rows) < len(verbs) {
 		t.Fatalf("only %d functions: %q", len(rows), rows)
 	}
-	before := fingerprint(a)
+	before := pgtest.Fingerprint(a)
 	for _, row := range rows {
 		name, list, _ := strings.Cut(row, "|")
 		arguments := strings.Split(list, ",")
@@ -136,7 +136,7 @@ select p.proname, string_agg(coalesce(a.name, '') || ' ' || format_type(a.type, 
 			if code := pgtest.SQLState(err); err != nil && !registry[code] && code != "42P01" {
 				t.Errorf("%s: %v", call, err)
 			}
-			if after := fingerprint(a); after != before {
+			if after := pgtest.Fingerprint(a); after != before {
 				t.Fatalf("%s changed something", call)
 			}
 		}
@@ -282,10 +282,10 @@ select sb.alter_service('Right', add_contracts => '{All}')`)
 	left = a.Value("select sb.begin_dialog('Left', 'Right', 'All')")
 	a.Exec("select sb.send($1::uuid, 'None', 'first')", left)
 	for _, kind := range []string{"ValidXml", "ValidJson", "Raises", "Unsure", "Schema", "Json", "Xml"} {
-		before := fingerprint(a)
+		before := pgtest.Fingerprint(a)
 		a.ExecError("S9615", "select sb.send($1::uuid, $2, '<x>')", left, kind)
 		a.ExecError("S9615", "select sb.multicast(array[$1::uuid], $2, '<x>')", left, kind)
-		wantValue(t, kind, fingerprint(a), before)
+		wantValue(t, kind, pgtest.Fingerprint(a), before)
 	}
 	a.Exec("select sb.send($1::uuid, 'ValidXml', '<a/>')", left)
 	wantRows(t, "delivered", take(b, "'RightQueue'"), "first", "<a/>")

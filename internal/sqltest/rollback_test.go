@@ -91,11 +91,11 @@ func TestRollbackMatrix(t *testing.T) {
 		for how, undone := range undo {
 			fresh()
 			what := name + ", " + how
-			before := fingerprint(b)
+			before := pgtest.Fingerprint(b)
 			states := [2]string{stateOf(b, left), stateOf(b, right)}
 			orders := b.Query("select queuing_order, message_sequence_number, status, sb.body_text(message_body) from sb.queue_messages order by 1")
 			undone(fill(verb))
-			wantValue(t, what+": tables", fingerprint(b), before)
+			wantValue(t, what+": tables", pgtest.Fingerprint(b), before)
 			wantRows(t, what+": messages", b.Query("select queuing_order, message_sequence_number, status, sb.body_text(message_body) from sb.queue_messages order by 1"), orders...)
 			wantValue(t, what+": states", stateOf(b, left)+stateOf(b, right), states[0]+states[1])
 

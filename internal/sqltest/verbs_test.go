@@ -162,9 +162,9 @@ select sb.create_service('Strangers', 'StrangersQueue')`)
 	}
 	refused := func(code, sql string) {
 		t.Helper()
-		before := fingerprint(a)
+		before := pgtest.Fingerprint(a)
 		a.ExecError(code, sql)
-		wantValue(t, "what "+sql+" left behind", fingerprint(a), before)
+		wantValue(t, "what "+sql+" left behind", pgtest.Fingerprint(a), before)
 	}
 	refused("SB001", multi("Note", "x", one, two, one))
 	refused("S8429", multi("Note", "x", one, two, ended))
@@ -207,9 +207,9 @@ select sb.create_service('Strangers', 'StrangersQueue')`)
 	for range 4 {
 		own := checked(s, "Strangers")
 		for _, body := range []string{"<ok/>", "<much too long/>"} {
-			before := fingerprint(a)
+			before := pgtest.Fingerprint(a)
 			s.ExecError("42501", multi("Checked", body, own, first, second))
-			wantValue(t, "what a stranger left behind", fingerprint(a), before)
+			wantValue(t, "what a stranger left behind", pgtest.Fingerprint(a), before)
 		}
 	}
 	a.Exec(multi("Checked", "<ok/>", first, second))
@@ -395,7 +395,7 @@ func TestVerbErrors(t *testing.T) {
 		s.Begin()
 		err := s.ExecError(code, "select sb."+call)
 		s.Rollback()
-		if after := fingerprint(a); after != before {
+		if after := pgtest.Fingerprint(a); after != before {
 			t.Errorf("%s: something changed: %s, was %s", call, after, before)
 		}
 		if err.Message == "" || err.Message != strings.TrimSpace(err.Message) || strings.Contains(err.Message, "?") ||
@@ -410,7 +410,7 @@ func TestVerbErrors(t *testing.T) {
 			t.Errorf("%s: detail %q", call, err.Detail)
 		}
 	}
-	before := fingerprint(a)
+	before := pgtest.Fingerprint(a)
 	for code, list := range calls {
 		for _, call := range list {
 			refuse(b, before, code, call)
@@ -437,12 +437,12 @@ func TestVerbErrors(t *testing.T) {
 	}
 	// A contract needs references.
 	a.Exec("select sb.create_service('Strangers', 'StrangersQueue')")
-	refuse(s, fingerprint(a), "42501", "begin_dialog('Strangers', 'Right', 'Talk')")
+	refuse(s, pgtest.Fingerprint(a), "42501", "begin_dialog('Strangers', 'Right', 'Talk')")
 	s.Exec("select sb.begin_dialog('Strangers', 'Right')")
 
 	// Options that make SEND itself fail.
 	a.Exec("select sb.set_option('validate_on_send', 'on')")
-	before = fingerprint(a)
+	before = pgtest.Fingerprint(a)
 	for code, list := range map[string][]string{
 		"S9615": {
 			"send(" + q(c.ask) + ", 'Xml', '<a>')", "send(" + q(c.ask) + ", 'Xml', '<a><b></a></b>'::bytea)", "send(" + q(c.ask) + ", 'Json', '{')",
@@ -460,7 +460,7 @@ func TestVerbErrors(t *testing.T) {
 
 	// Own queue off and retained copies to be stored there.
 	a.Exec("select sb.alter_queue('LeftQueue', enabled => false, retention => true)")
-	before = fingerprint(a)
+	before = pgtest.Fingerprint(a)
 	refuse(b, before, "S9618", "send("+q(c.co)+", 'Note', 'x')")
 	refuse(b, before, "S9618", "send_batch("+q(c.co)+", 'Note', '{x}')")
 	a.Exec("select sb.alter_queue('LeftQueue', retention => false)")
@@ -933,7 +933,7 @@ func TestCancelledWaits(t *testing.T) {
 	db, a, b := newTalk(t)
 	watcher := db.Session(t, "watcher")
 	_, right := startTalk(a, "one")
-	before := fingerprint(a)
+	before := pgtest.Fingerprint(a)
 	for _, sql := range []string{
 		"select * from sb.receive('LeftQueue', timeout => '-1 s')",
 		"select sb.get_conversation_group('LeftQueue', '-1 s')",
@@ -951,7 +951,7 @@ func TestCancelledWaits(t *testing.T) {
 		wantCode(t, sql, wait(t, result), "57014")
 		a.Rollback()
 		a.Exec("select sb.alter_queue('RightQueue', enabled => true)")
-		wantValue(t, "after "+sql, fingerprint(a), before)
+		wantValue(t, "after "+sql, pgtest.Fingerprint(a), before)
 	}
 	wantRows(t, "still there", take(b, "'RightQueue'"), "one")
 }

@@ -1,6 +1,7 @@
 create or replace function sb_internal._activation_plan(caller name, queue_names text[])
   returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
-    procedure_name text, procedure_version text, is_procedure boolean, statement text, execute_as name)
+    procedure_name text, procedure_version text, is_procedure boolean, statement text, execute_as name,
+    may_become boolean)
   language plpgsql
   volatile
   parallel unsafe
@@ -12,7 +13,11 @@ begin
   return query
     select q.queue_id, q.name::text, b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id), q.max_readers,
            coalesce(h.surplus, 0), q.activation_procedure, p.version, p.is_procedure, p.statement,
-           q.execute_as
+           q.execute_as,
+           q.execute_as is null or coalesce((
+             select sb_internal._may_become(_activation_plan.caller, r.rolname)
+               from pg_roles as r
+              where r.rolname = q.execute_as), false)
       from (
         select o.queue_id, o.name, o.max_readers, a.activation_procedure, a.execute_as
           from sb_internal.queue as o

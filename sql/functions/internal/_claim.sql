@@ -23,6 +23,7 @@ begin
             where b.conversation_group_id = g.conversation_group_id
               and b.not_before > clock_timestamp())
      for no key update skip locked;
+  -- What _has_message says, in one statement: asking that one costs a receive 13 to 20 %.
   if found
     and not exists (
       select 1

@@ -31,10 +31,7 @@ begin
     _create_endpoint.priority, _create_endpoint.is_initiator,
     _create_endpoint.far_service, _create_endpoint.far_broker_instance);
   if _create_endpoint.conversation_group_id is not null then
-    -- As in _leave_group: an old snapshot that does not see the newcomer must not end the group.
-    update sb.conversation_group as g
-       set service_id = g.service_id
-     where g.conversation_group_id = _create_endpoint.conversation_group_id;
+    perform sb_internal._write_group(_create_endpoint.conversation_group_id);
   end if;
   if _create_endpoint.lifetime is not null then
     -- Holds off alter_service, which moves due rows: the queue read next is the right one.

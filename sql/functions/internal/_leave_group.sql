@@ -23,11 +23,7 @@ begin
     perform set_config('sbroker.left_group', left(concat_ws(' ', _leave_group.conversation_group_id,
       current_setting('sbroker.left_group', true)), 1000), true);
   else
-    -- Written, so that a repeatable read transaction that still sees this conversation in the group, and
-    -- nobody else, fails (40001) rather than decide by that.
-    update sb.conversation_group as g
-       set service_id = g.service_id
-     where g.conversation_group_id = _leave_group.conversation_group_id;
+    perform sb_internal._write_group(_leave_group.conversation_group_id);
   end if;
 end
 $$;

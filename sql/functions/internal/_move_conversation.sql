@@ -83,10 +83,7 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
-  -- As in _leave_group: an old snapshot that does not see the newcomer must not end the group.
-  update sb.conversation_group as g
-     set service_id = g.service_id
-   where g.conversation_group_id = _move_conversation.conversation_group_id;
+  perform sb_internal._write_group(_move_conversation.conversation_group_id);
   perform sb_internal._lock_counter(e.conversation_handle);
   -- Messages before due rows, as alter_service.
   update sb_internal.message as m
