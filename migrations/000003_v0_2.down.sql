@@ -7,7 +7,7 @@ begin
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
       perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
-      lock table sb_internal.queue, sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      lock table sb_internal.queue, sb_internal.endpoint, sb_internal.send_counter, sb_internal.service, sb_internal.service_status, sb_internal.service_contract, sb_internal.route, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
@@ -54,15 +54,18 @@ update sb_internal.endpoint as e
 
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, priority smallint) rename to "_create_endpoint~old";
-alter function sb_internal._first_send(conversation_handle uuid, quantity integer, out message_sequence_number bigint, out is_new boolean) rename to "_first_send~old";
+alter function sb_internal._first_send(conversation_handle uuid, quantity integer) rename to "_first_send~old";
 alter function sb_internal._has_message(for_conversation uuid, group_id uuid) rename to "_has_message~old";
+alter function sb_internal._hold_service(service_id integer) rename to "_hold_service~old";
+alter function sb_internal._leave_group(conversation_handle uuid, conversation_group_id uuid) rename to "_leave_group~old";
 alter function sb_internal._lock_conversations(kind text, name text, id integer) rename to "_lock_conversations~old";
 alter function sb_internal._may_become(caller name, role name) rename to "_may_become~old";
+alter function sb_internal._poison_record(queue_id integer, is_alarm_off boolean) rename to "_poison_record~old";
 alter function sb_internal._require_read_committed(what text) rename to "_require_read_committed~old";
 alter function sb_internal._share_names(service text, contract text) rename to "_share_names~old";
 alter function sb_internal._stopped_by(queue_id integer) rename to "_stopped_by~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
-alter function sb_internal._write_group(conversation_group_id uuid) rename to "_write_group~old";
+alter function sb_internal._tie_loose_ends() rename to "_tie_loose_ends~old";
 alter function sb_internal._activation_plan(caller name, queue_names text[]) rename to "_activation_plan~old";
 alter function sb_internal._excuse_reader(caller name, queue_id integer, pid integer) rename to "_excuse_reader~old";
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "_probe_queue~old";
@@ -71,6 +74,8 @@ alter function sb.excuse_reader(queue_id integer, pid integer) rename to "excuse
 alter function sb.probe_queue(queue_id integer, out head bigint, out receives bigint, out waited double precision) rename to "probe_queue~old";
 alter view sb.broker rename to "broker~old";
 alter view sb.service_queues rename to "service_queues~old";
+alter trigger service_contract_status on sb_internal.service_contract rename to "service_contract_status~old";
+alter trigger route_status on sb_internal.route rename to "route_status~old";
 -- sqlgen:begin functions/internal/_activation_procedure.sql sha256:9167ff745a0b441a6697d6f373e968a76a30c51464157d83847c9d75f925d75c
 create or replace function sb_internal._activation_procedure(name text)
   returns text
@@ -396,6 +401,56 @@ comment on function sb_internal._begin(integer, integer, text, text, uuid, times
   'Creates the initiator side of a dialog, state SO; rights and arguments are checked by the caller. conversation_group_id: a group that the caller has locked, or null for a new one.';
 revoke all on function sb_internal._begin(integer, integer, text, text, uuid, timestamptz) from public;
 -- sqlgen:end functions/internal/_begin.sql
+-- sqlgen:begin functions/internal/_begin_conversation_timer.sql sha256:9953e975b6ffd60c1fc1fdefc4a1803e83674b0add6b089892fec78b6843551b
+create or replace function sb_internal._begin_conversation_timer(
+  caller name,
+  conversation_handle uuid,
+  timeout interval
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  e sb_internal.endpoint;
+  fires_at timestamptz;
+  queue integer;
+begin
+  if _begin_conversation_timer.timeout is null or _begin_conversation_timer.timeout <= interval '0' then
+    perform sb_internal._raise('22023', array['timeout must be greater than zero']);
+  end if;
+  if extract(epoch from _begin_conversation_timer.timeout) > 2147483647 then
+    perform sb_internal._raise('22023', array['timeout may be at most 2147483647 seconds']);
+  end if;
+  e := sb_internal._hold_conversation(_begin_conversation_timer.conversation_handle);
+  perform sb_internal._may_use_conversation(_begin_conversation_timer.caller, e, 'set a timer on');
+  if e.state = 'DO' then
+    perform sb_internal._raise('S8458', array[e.conversation_handle::text, e.state]);
+  end if;
+  fires_at := sb_internal._now() + _begin_conversation_timer.timeout;
+  if fires_at > e.lifetime then
+    perform sb_internal._raise('S8410', array[e.conversation_handle::text]);
+  end if;
+  select s.queue_id
+    into queue
+    from sb_internal.service as s
+   where s.service_id = e.service_id;
+  insert into sb_internal.due as d (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
+  values (e.conversation_handle, false, e.conversation_group_id, queue, e.priority,
+    fires_at)
+  on conflict on constraint due_pkey do update
+     set due_at = excluded.due_at;
+  -- Whoever sleeps until the earliest due time has to hear of an earlier one.
+  perform sb_internal._wake(queue);
+end
+$$;
+comment on function sb_internal._begin_conversation_timer(name, uuid, interval) is
+  'BEGIN CONVERSATION TIMER behind sb.begin_conversation_timer.';
+revoke all on function sb_internal._begin_conversation_timer(name, uuid, interval) from public;
+-- sqlgen:end functions/internal/_begin_conversation_timer.sql
 -- sqlgen:begin functions/internal/_begin_dialog.sql sha256:fae7617dd3a31fb15bfd83e6b1fcf86567ec0461075ee480dbfc505d03caf25d
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
@@ -1113,6 +1168,130 @@ comment on function sb_internal._drop_state_table(text, boolean) is
   'sb.drop_state_table, with the rights and the search path of the caller.';
 revoke all on function sb_internal._drop_state_table(text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_state_table.sql
+-- sqlgen:begin functions/internal/_end_conversation.sql sha256:5e1d9b9a5381e8b71d39c97ef8618c28a0448ea9a98063365ea3973d410f43a2
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
+create or replace function sb_internal._end_conversation(
+  caller name,
+  conversation_handle uuid,
+  error_code integer,
+  error_description text,
+  cleanup boolean
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  e sb_internal.endpoint;
+  state text;
+  last_sequence bigint;
+  body bytea;
+  target record;
+begin
+  if _end_conversation.cleanup is null then
+    perform sb_internal._raise('22023', array['cleanup may not be null']);
+  end if;
+  if _end_conversation.cleanup
+    and (_end_conversation.error_code is not null or _end_conversation.error_description is not null)
+  then
+    perform sb_internal._raise('22023', array['cleanup and error_code exclude each other']);
+  end if;
+  if (_end_conversation.error_code is null) <> (_end_conversation.error_description is null) then
+    perform sb_internal._raise('S8424');
+  end if;
+  if _end_conversation.error_code <= 0 then
+    perform sb_internal._raise('S8419');
+  end if;
+  if char_length(_end_conversation.error_description) > 3000 then
+    perform sb_internal._raise('22023', array['error_description may have at most 3000 characters']);
+  end if;
+
+  e := sb_internal._lock_conversation(_end_conversation.conversation_handle);
+  perform sb_internal._may_use_conversation(_end_conversation.caller, e, 'end');
+  if _end_conversation.cleanup then
+    perform sb_internal._forget(e, false);
+    return;
+  end if;
+
+  state := sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle);
+  if state = 'DO' then
+    perform sb_internal._raise('S8427', array[e.conversation_handle::text, state]);
+  end if;
+  if state <> 'CO' and state <> 'SO' then
+    -- The peer has ended, or an error did it: nothing is sent (R-219), what still waits is dropped (R-251).
+    perform sb_internal._forget(e, false);
+    return;
+  end if;
+
+  -- What waits for delivery goes first, so that only what must wait makes this side wait in DO.
+  if _end_conversation.error_code is not null then
+    body := sb_internal._error_body(sb_internal._system_namespace(), _end_conversation.error_code,
+      _end_conversation.error_description);
+    delete from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle;
+  elsif exists (
+    select 1
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle)
+  then
+    perform sb_internal._deliver_conversation(e);
+  end if;
+
+  select (select n.message_sequence_number
+            from sb_internal.send_counter as n
+           where n.conversation_handle = e.conversation_handle
+           order by n.conversation_handle desc, n.message_sequence_number desc
+           limit 1)
+    into last_sequence;
+
+  select p.conversation_group_id, p.priority, p.state, q.queue_id,
+         b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id) as is_on,
+         exists (
+           select 1
+             from sb_internal.transmission as t
+            where t.conversation_handle = e.conversation_handle) as is_waiting
+    into target
+    from sb_internal.broker as b
+    left join sb_internal.endpoint as p on p.conversation_handle = e.peer_handle
+    left join sb_internal.service as s on s.service_id = p.service_id
+    left join sb_internal.queue as q on q.queue_id = s.queue_id
+   where b.singleton;
+
+  if target.is_waiting or (target.queue_id is not null and target.state <> 'DO' and not target.is_on) then
+    insert into sb_internal.transmission (conversation_handle, message_sequence_number, message_type_id,
+      enqueue_time, to_service_name, message_body)
+    values (e.conversation_handle, case when body is null then coalesce(last_sequence + 1, 0) else -1 end,
+      case when body is null then 2 else 1 end, sb_internal._now(), e.far_service, body);
+    perform sb_internal._forget(e, true);
+    e.state := 'DO';
+    perform sb_internal._parked(e, false);
+    return;
+  end if;
+
+  -- A peer that never came to be, or is gone, is told nothing.
+  if target.queue_id is not null and target.state <> 'DO' then
+    insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    values (nextval('sb_internal.queuing_order'),
+      case when body is null then coalesce(last_sequence + 1, 0) else -1 end, sb_internal._now(),
+      target.queue_id, case when body is null then 2 else 1 end, e.peer_handle,
+      target.conversation_group_id, target.priority, body);
+    perform sb_internal._arrived(target.queue_id);
+  end if;
+  perform sb_internal._forget(e, false);
+end
+$$;
+comment on function sb_internal._end_conversation(name, uuid, integer, text, boolean) is
+  'END CONVERSATION behind sb.end_conversation, in its three forms.';
+revoke all on function sb_internal._end_conversation(name, uuid, integer, text, boolean) from public;
+-- sqlgen:end functions/internal/_end_conversation.sql
 -- sqlgen:begin functions/internal/_error_body.sql sha256:962ca665cf69ade1a82952232de527c08f64b3876d8cb40070340631c219b156
 create or replace function sb_internal._error_body(
   namespace text,
@@ -1156,6 +1335,41 @@ comment on function sb_internal._error_body(text, integer, text) is
   'The body of an Error message: XML in UTF-8, Code then Description. Characters that XML cannot hold become U+FFFD.';
 revoke all on function sb_internal._error_body(text, integer, text) from public;
 -- sqlgen:end functions/internal/_error_body.sql
+-- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:02d9d20b82cc51d60fc2482c0db4ad65f84d73f5a98583fe50fa507037ea7656
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
+create or replace function sb_internal._error_broker_conversations(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+begin
+  perform sb_internal._require_admin(_error_broker_conversations.caller, 'end all conversations with an error');
+  perform sb_internal._lock_catalog();
+  perform sb_internal._stop_messaging();
+  perform sb_internal._error_endpoint(e.conversation_handle, -9719,
+    'The database broker has ended all conversations by operator request.')
+     from sb_internal.endpoint as e
+    where e.state <> 'DO';
+  update sb_internal.broker as b
+     set is_broker_enabled = true
+   where b.singleton;
+  perform sb_internal._deliver(null, null);
+  perform sb_internal._announce('broker_conversations_errored', 'database', current_database());
+end
+$$;
+comment on function sb_internal._error_broker_conversations(name) is
+  'ERROR_BROKER_CONVERSATIONS behind sb.error_broker_conversations. Sides that have ended already (DO) are left to finish.';
+revoke all on function sb_internal._error_broker_conversations(name) from public;
+-- sqlgen:end functions/internal/_error_broker_conversations.sql
 -- sqlgen:begin functions/internal/_event_body.sql sha256:24d92d3f9fe18c243bc5db77721e3ed7d8c40d308fc6445c48e45e5385712018
 create or replace function sb_internal._event_body(event text, queue_name text)
   returns bytea
@@ -1242,6 +1456,45 @@ comment on function sb_internal._first_send(uuid) is
   'Gives a conversation its counter row before its first SEND. Locks the endpoint, unless the row is there; a rival that has made it meanwhile is fine. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Returns false: count now. Error S8426.';
 revoke all on function sb_internal._first_send(uuid) from public;
 -- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_forget.sql sha256:1e621060744cc885cf98190cf080e0c3fdefd3f309f5476fcf1d8ef54771ebc5
+create or replace function sb_internal._forget(e sb_internal.endpoint, keep_transmission boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from sb_internal.message as m
+   where m.conversation_handle = e.conversation_handle;
+  delete from sb_internal.retained_message as r
+   where r.conversation_handle = e.conversation_handle;
+  delete from sb_internal.due as d
+   where d.conversation_handle = e.conversation_handle;
+  delete from sb_internal.receive_cursor as c
+   where c.conversation_handle = e.conversation_handle;
+  delete from sb_internal.send_counter as c
+   where c.conversation_handle = e.conversation_handle;
+  if _forget.keep_transmission then
+    update sb_internal.endpoint as o
+       set state = 'DO'
+     where o.conversation_handle = e.conversation_handle;
+  else
+    delete from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle;
+    delete from sb_internal.endpoint as o
+     where o.conversation_handle = e.conversation_handle;
+  end if;
+  if e.state <> 'DO' then
+    perform sb_internal._leave_group(e.conversation_group_id);
+  end if;
+end
+$$;
+comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
+  'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
+revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
+-- sqlgen:end functions/internal/_forget.sql
 -- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:87d0f8dd2a1b9a3e9e64ad5ef9656ec55ae5b40a5882e48d7871ad1673cde6d4
 create or replace function sb_internal._get_conversation_group(
   caller name,
@@ -2561,6 +2814,64 @@ comment on function sb_internal._poison_disable(integer) is
   'Writes down that the poison limit switched the queue off and sends BROKER_QUEUE_DISABLED, in this transaction.';
 revoke all on function sb_internal._poison_disable(integer) from public;
 -- sqlgen:end functions/internal/_poison_disable.sql
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:7d4e8ae9dda92515d08c4f70192b2bf314a574202129c71ced435105d5dd38da
+create or replace function sb_internal._poison_record(queue_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  cell constant text := 'sb_internal.queue_' || _poison_record.queue_id || '_poison_';
+  own constant bigint := pg_current_xact_id()::text::bigint;
+  position bigint := pg_sequence_last_value((cell || 'position')::regclass);
+  alarm boolean := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
+  previous bigint := 0::bigint;
+  rollbacks integer := 0;
+  is_usual boolean;
+  is_close boolean;
+begin
+  if position is not null then
+    previous := coalesce(pg_sequence_last_value((cell || (position & 15))::regclass), 0) & 4294967295;
+    if previous = own & 4294967295 then
+      return;
+    end if;
+    previous := (own & ~4294967295) | previous;
+    if previous > own then
+      previous := previous - 4294967296;
+    end if;
+  end if;
+  -- Mostly the one before has committed and nothing is the matter.
+  is_usual := not alarm and previous >= 3 and coalesce(pg_xact_status(previous::text::xid8) = 'committed', false);
+  if not is_usual then
+    rollbacks := sb_internal._poison_count(_poison_record.queue_id);
+  end if;
+  position := nextval((cell || 'position')::regclass);
+  perform setval((cell || (position & 15))::regclass, (rollbacks::bigint << 32) | (own & 4294967295));
+  if is_usual then
+    return;
+  end if;
+
+  -- This one counts, too, if it rolls back. It is written down first: of several at the same time, the last
+  -- one sees the others.
+  select sb_internal._poison_count(_poison_record.queue_id, true) >= b.poison_message_threshold
+    into is_close
+    from sb_internal.broker as b
+   where b.singleton;
+  alarm := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0) = 1;
+  if alarm <> is_close then
+    perform setval((cell || 'alarm')::regclass, is_close::integer);
+    -- From now on no receive may take the short way, which does not look at the alarm.
+    perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_search')::regclass, 0);
+  end if;
+end
+$$;
+comment on function sb_internal._poison_record(integer) is
+  'Notes that this transaction received from the queue, with the count of rollbacks before it, and raises or lowers the alarm: raised, one more rollback may reach the limit.';
+revoke all on function sb_internal._poison_record(integer) from public;
+-- sqlgen:end functions/internal/_poison_record.sql
 -- sqlgen:begin functions/internal/_poison_reset.sql sha256:5b9b8c42e1a00d2c027a5f570692535ede57970fa605be76aee78e841564103d
 create or replace function sb_internal._poison_reset(queue_id integer)
   returns void
@@ -3988,6 +4299,34 @@ comment on function sb.after_restore() is
   'To be called after a data-only restore or a logical failover: forgets search hints and poison counts, which were written in another place, and puts the queuing order behind every message. For admins.';
 revoke all on function sb.after_restore() from public;
 -- sqlgen:end functions/admin/after_restore.sql
+-- sqlgen:begin functions/admin/error_broker_conversations.sql sha256:ccb2fe72b14d889a225fd89a50fec9359a9acf8273324865180e37102db841a0
+create or replace function sb.error_broker_conversations()
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._error_broker_conversations(current_user);
+end;
+comment on function sb.error_broker_conversations() is
+  'ALTER DATABASE SET ERROR_BROKER_CONVERSATIONS: every conversation gets an Error -9719 and is to be ended by its application; the broker is enabled and keeps its instance (R-121). Admins only. Errors: 42501. Locks: the catalog, then all messaging tables: waits until no transaction uses them and holds off new ones until commit.';
+revoke all on function sb.error_broker_conversations() from public;
+-- sqlgen:end functions/admin/error_broker_conversations.sql
+-- sqlgen:begin functions/admin/maintain.sql sha256:278f612ea906e30fe976acfff9931a1d0684d34288465445588bc4706a2759f1
+create or replace function sb.maintain()
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._maintain(current_user);
+end;
+comment on function sb.maintain() is
+  'Housekeeping, bounded and never needed for correctness: removes orphaned messages and leftovers of finished conversations and dropped queues, delivers what can be delivered, writes down reached poison limits, repeats activation events, drops roles that no longer exist from the access lists. Skips what is locked. For admins; call it about once a minute (the activator does).';
+revoke all on function sb.maintain() from public;
+-- sqlgen:end functions/admin/maintain.sql
 -- sqlgen:begin functions/activation/_activation_plan.sql sha256:c1ad167b0a9f3ddd709c14473e379c50d81100c29e71e32a7c24f01deddc5251
 create or replace function sb_internal._activation_plan(caller name, queue_names text[])
   returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
@@ -4094,6 +4433,43 @@ comment on function sb_internal._probe_queue(name, integer) is
   'A look at what the next receive would get, behind sb.probe_queue.';
 revoke all on function sb_internal._probe_queue(name, integer) from public;
 -- sqlgen:end functions/activation/_probe_queue.sql
+-- sqlgen:begin functions/activation/_take_reader.sql sha256:01e10e6bb2de100b0041f14551dc639e63321b83f942158194b18d3307f72424
+create or replace function sb_internal._take_reader(
+  caller name,
+  queue_id integer,
+  max_readers integer,
+  for_session boolean
+)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  slots integer;
+begin
+  perform sb_internal._require_admin(_take_reader.caller, 'take a reader slot');
+  select coalesce(least(q.max_readers, _take_reader.max_readers), 1)
+    into slots
+    from sb_internal.queue as q
+   where q.queue_id = _take_reader.queue_id;
+  for slot in 0 .. coalesce(slots, 0) - 1 loop
+    if (case when _take_reader.for_session
+         then pg_try_advisory_lock(sb_internal._reader_slot(_take_reader.queue_id, slot))
+         else pg_try_advisory_xact_lock(sb_internal._reader_slot(_take_reader.queue_id, slot)) end)
+    then
+      return true;
+    end if;
+  end loop;
+  return false;
+end
+$$;
+comment on function sb_internal._take_reader(name, integer, integer, boolean) is
+  'The reader limit behind sb.take_reader.';
+revoke all on function sb_internal._take_reader(name, integer, integer, boolean) from public;
+-- sqlgen:end functions/activation/_take_reader.sql
 -- sqlgen:begin functions/activation/activation_plan.sql sha256:cb789031276ad561d47c8c817359c951a18ab2da2e3a926c6d289628da524adf
 create or replace function sb.activation_plan(queue_names text[] default '{}')
   returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
@@ -4285,3 +4661,14 @@ delete from sb_internal.meta where version = 3;
 
 -- After the view that shows it.
 alter table sb_internal.queue drop column is_poison_disabled;
+drop table sb_internal.loose_end;
+alter table sb_internal.service_status
+  drop column service_name,
+  drop column service_owner,
+  drop column senders,
+  drop column contracts,
+  drop column broker_instance,
+  drop column has_priorities,
+  drop column is_local_only;
+comment on table sb_internal.service_status is
+  'What SEND and RECEIVE have to know of a service, its queue and the broker, in one row: one probe instead of three. Written by triggers on those tables only (_refresh_service_status).';

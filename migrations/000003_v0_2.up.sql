@@ -7,7 +7,7 @@ begin
     begin
       -- Shorter than deadlock_timeout: whoever is in our way gets on first, and those behind us wait no longer than this.
       perform pg_catalog.set_config('lock_timeout', least(attempt * 100, 900) || 'ms', true);
-      lock table sb_internal.queue, sb_internal.endpoint, sb_internal.service, sb_internal.message, sb_internal.retained_message in access exclusive mode;
+      lock table sb_internal.queue, sb_internal.endpoint, sb_internal.service, sb_internal.service_status, sb_internal.service_contract, sb_internal.route, sb_internal.message, sb_internal.retained_message in access exclusive mode;
       exit;
     exception
       when lock_not_available then
@@ -47,6 +47,31 @@ update sb_internal.queue as q
    and q.is_poison_message_handling_enabled
    and sb_internal._poison_count(q.queue_id) >= b.poison_message_threshold;
 
+create table sb_internal.loose_end (
+  loose_end_id bigint generated always as identity,
+  conversation_handle uuid not null,
+  conversation_group_id uuid not null,
+  constraint loose_end_pkey primary key (loose_end_id)
+);
+comment on table sb_internal.loose_end is
+  'Conversations that left their group, by END or MOVE, in a transaction above read committed. What its snapshot did not have of them, and whether the group is empty, maintain sees to (_tie_loose_ends).';
+
+-- What begin_dialog and the first SEND have to know: one probe instead of four and six. Filled below, by the triggers.
+alter table sb_internal.service_status
+  add column service_name text collate "C",
+  add column service_owner name,
+  add column senders name[],
+  add column contracts integer[],
+  add column broker_instance uuid,
+  add column has_priorities boolean,
+  add column is_local_only boolean;
+comment on table sb_internal.service_status is
+  'What begin_dialog, SEND and RECEIVE have to know of a service, its queue, the broker and the routes, in one row: one probe instead of many. Written by triggers on those tables only (_refresh_service_status).';
+comment on column sb_internal.service_status.contracts is 'Ids of the contracts that the service accepts as a target.';
+comment on column sb_internal.service_status.has_priorities is 'There is a conversation priority but 5.';
+comment on column sb_internal.service_status.is_local_only is
+  'All routes say LOCAL, and for everything: where a dialog goes need not be looked up.';
+
 -- One row, too few for autovacuum ever to look at it; taken for hundreds, it makes the catalog views dear
 -- enough on paper to be compiled (jit) for seconds.
 analyze sb_internal.broker;
@@ -54,7 +79,9 @@ analyze sb_internal.broker;
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, has_priorities boolean) rename to "_create_endpoint~old";
 alter function sb_internal._first_send(conversation_handle uuid) rename to "_first_send~old";
+alter function sb_internal._leave_group(conversation_group_id uuid) rename to "_leave_group~old";
 alter function sb_internal._lock_conversations(service_id integer, service_contract_id integer) rename to "_lock_conversations~old";
+alter function sb_internal._poison_record(queue_id integer) rename to "_poison_record~old";
 alter function sb_internal._activation_plan(caller name, queue_names text[]) rename to "_activation_plan~old";
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint) rename to "_probe_queue~old";
 alter function sb.activation_plan(queue_names text[]) rename to "activation_plan~old";
@@ -368,7 +395,58 @@ comment on function sb_internal._alter_route(name, text, text, text, text, inter
   'ALTER ROUTE behind sb.alter_route.';
 revoke all on function sb_internal._alter_route(name, text, text, text, text, interval, text) from public;
 -- sqlgen:end functions/internal/_alter_route.sql
--- sqlgen:begin functions/internal/_begin_dialog.sql sha256:eff86c67ba0db4a199189ce9e0b3c85678abc2e6450326f50b06fcffc36496a6
+-- sqlgen:begin functions/internal/_begin_conversation_timer.sql sha256:622f0aa90566d0feeb75110f17716f5804853de3283940687605c13d3d62f034
+create or replace function sb_internal._begin_conversation_timer(
+  caller name,
+  conversation_handle uuid,
+  timeout interval
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  e sb_internal.endpoint;
+  fires_at timestamptz;
+  queue integer;
+begin
+  if _begin_conversation_timer.timeout is null or _begin_conversation_timer.timeout <= interval '0' then
+    perform sb_internal._raise('22023', array['timeout must be greater than zero']);
+  end if;
+  if extract(epoch from _begin_conversation_timer.timeout) > 2147483647 then
+    perform sb_internal._raise('22023', array['timeout may be at most 2147483647 seconds']);
+  end if;
+  e := sb_internal._hold_conversation(_begin_conversation_timer.conversation_handle);
+  perform sb_internal._may_use_conversation(_begin_conversation_timer.caller, e, 'set a timer on');
+  if e.state = 'DO' then
+    perform sb_internal._raise('S8458', array[e.conversation_handle::text, e.state]);
+  end if;
+  fires_at := sb_internal._now() + _begin_conversation_timer.timeout;
+  if fires_at > e.lifetime then
+    perform sb_internal._raise('S8410', array[e.conversation_handle::text]);
+  end if;
+  perform sb_internal._hold_service(e.service_id);
+  select s.queue_id
+    into queue
+    from sb_internal.service as s
+   where s.service_id = e.service_id;
+  insert into sb_internal.due as d (conversation_handle, is_lifetime, conversation_group_id, queue_id, priority, due_at)
+  values (e.conversation_handle, false, e.conversation_group_id, queue, e.priority,
+    fires_at)
+  on conflict on constraint due_pkey do update
+     set due_at = excluded.due_at;
+  -- Whoever sleeps until the earliest due time has to hear of an earlier one.
+  perform sb_internal._wake(queue);
+end
+$$;
+comment on function sb_internal._begin_conversation_timer(name, uuid, interval) is
+  'BEGIN CONVERSATION TIMER behind sb.begin_conversation_timer.';
+revoke all on function sb_internal._begin_conversation_timer(name, uuid, interval) from public;
+-- sqlgen:end functions/internal/_begin_conversation_timer.sql
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:5735942f9b649947d3a4b782de80052ce4384cfd75296c7a3d5c139dfbeab0c5
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
   caller name,
@@ -424,26 +502,25 @@ begin
        from sb_internal.service as s
        join sb_internal.contract as k on k.name = _begin_dialog.on_contract
       where s.name = _begin_dialog.from_service
-        for key share;
+        for share;  -- also against alter_service: see _hold_service
   end if;
-  select s.service_id, q.name as queue_name, q.owner, q.receivers,
-         k.service_contract_id, k.owner as contract_owner, k.referencers,
-         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+  select s.service_id, s.queue_id, s.queue_owner, s.receivers, s.broker_instance, s.has_priorities,
+         k.service_contract_id, k.owner as contract_owner, k.referencers
     into c
-    from sb_internal.broker as b
-    left join sb_internal.service as s on s.name = _begin_dialog.from_service
-    left join sb_internal.queue as q on q.queue_id = s.queue_id
+    from sb_internal.service_status as s
     left join sb_internal.contract as k on k.name = _begin_dialog.on_contract
-   where b.singleton;
-  if c.service_id is null then
+   where s.service_name = _begin_dialog.from_service;
+  if not found then
     perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
     perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
   end if;
-  if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
-    and not sb_internal._may(_begin_dialog.caller, c.owner, c.receivers)
+  if _begin_dialog.caller <> c.queue_owner and not (_begin_dialog.caller = any (c.receivers))
+    and not sb_internal._may(_begin_dialog.caller, c.queue_owner, c.receivers)
   then
-    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || c.queue_name
-      || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || q.name
+      || ' and so not begin dialogs from service ' || _begin_dialog.from_service])
+       from sb_internal.queue as q
+      where q.queue_id = c.queue_id;
   end if;
   if c.service_contract_id is null then
     perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
@@ -466,14 +543,7 @@ begin
     if conversation_group is null then
       perform sb_internal._raise('S8426', array[_begin_dialog.related_conversation::text]);
     end if;
-    if not exists (
-      select 1
-        from sb_internal.endpoint as e
-       where e.conversation_handle = _begin_dialog.related_conversation
-         and e.service_id = c.service_id)
-    then
-      perform sb_internal._raise('S9610', array[_begin_dialog.from_service, conversation_group::text]);
-    end if;
+    perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
   elsif _begin_dialog.related_conversation_group is not null then
     conversation_group := _begin_dialog.related_conversation_group;
     perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
@@ -579,7 +649,7 @@ comment on function sb_internal._claim(uuid) is
   'Tries to lock, without waiting, the group of a conversation that seemed to have something to receive, and looks again under the lock; returns the group, or null when it is busy, in back-off, empty or gone (orphans).';
 revoke all on function sb_internal._claim(uuid) from public;
 -- sqlgen:end functions/internal/_claim.sql
--- sqlgen:begin functions/internal/_create_endpoint.sql sha256:a1293e482b1f1a64d324ff1bf8c2815e1a09e02470eacdd89a51146041a53e80
+-- sqlgen:begin functions/internal/_create_endpoint.sql sha256:f2379ab664ab664362ebf25a893059e40324a583249d00c4f51ff91325802b8b
 create or replace function sb_internal._create_endpoint(
   conversation_handle uuid,
   peer_handle uuid,
@@ -612,9 +682,6 @@ begin
     _create_endpoint.lifetime, _create_endpoint.service_id, _create_endpoint.service_contract_id,
     _create_endpoint.priority, _create_endpoint.is_initiator,
     _create_endpoint.far_service, _create_endpoint.far_broker_instance);
-  if _create_endpoint.conversation_group_id is not null then
-    perform sb_internal._write_group(_create_endpoint.conversation_group_id);
-  end if;
   if _create_endpoint.lifetime is not null then
     -- Holds off alter_service, which moves due rows: the queue read next is the right one.
     lock table sb_internal.message in access share mode;
@@ -756,7 +823,7 @@ comment on function sb_internal._create_route(name, text, text, text, text, inte
   'CREATE ROUTE behind sb.create_route.';
 revoke all on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) from public;
 -- sqlgen:end functions/internal/_create_route.sql
--- sqlgen:begin functions/internal/_create_target.sql sha256:b237745ff5756912ca6088873f08bb6e85afeaa0863991364cd5dbd127a6ef51
+-- sqlgen:begin functions/internal/_create_target.sql sha256:1a51807aab69cf3a6016d14cf36fdd9fc8d5e612b83b5b04ab3167f3846671e2
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
   out outcome text,
@@ -780,26 +847,15 @@ begin
     perform 1
        from sb_internal.service as s
       where s.name = e.far_service
-        for key share;
+        for share;  -- also against alter_service: see _hold_service
   end if;
-  select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
-         t.is_poison_watched, t.has_activation_event,
-         exists (
-           select 1
-             from sb_internal.service_contract as a
-            where a.service_id = s.service_id
-              and a.service_contract_id = e.service_contract_id) as is_accepted,
-         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities,
-         (select bool_and(r.remote_service_name is null and r.broker_instance is null and r.address = 'LOCAL'
-            and r.lifetime is null)
-            from sb_internal.route as r) as is_local_only
+  select t.service_id, t.service_owner, t.senders, t.queue_id, t.is_accepting, t.is_poison_watched,
+         t.has_activation_event, t.contracts, t.broker_instance, t.has_priorities, t.is_local_only,
+         o.service_name as own_name, o.service_owner as own
     into target
-    from sb_internal.service as s
-    join sb_internal.service_status as t on t.service_id = s.service_id
-    join sb_internal.service as o on o.service_id = e.service_id
-   cross join sb_internal.broker as b
-   where s.name = e.far_service
-     and b.singleton;
+    from sb_internal.service_status as t
+    join sb_internal.service_status as o on o.service_id = e.service_id
+   where t.service_name = e.far_service;
   -- Where there is no route but AutoCreatedLocal, the way of everything leads here.
   if (target.is_local_only and (e.far_broker_instance is null or e.far_broker_instance = target.broker_instance::text))
       is not true
@@ -822,13 +878,15 @@ begin
   then
     return;
   end if;
-  if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
+  if target.own <> target.service_owner
+    and not sb_internal._may(target.own, target.service_owner, target.senders)
+  then
     outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8494,
       'The owner of the initiating service has no permission to send to service "' || e.far_service || '".');
     return;
   end if;
-  if not target.is_accepted then
+  if e.service_contract_id <> all (target.contracts) then
     outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8408,
       'The service "' || e.far_service || '" does not accept the contract of the dialog.');
@@ -1120,6 +1178,131 @@ comment on function sb_internal._drop_state_table(text, boolean) is
   'sb.drop_state_table, with the rights and the search path of the caller.';
 revoke all on function sb_internal._drop_state_table(text, boolean) from public;
 -- sqlgen:end functions/internal/_drop_state_table.sql
+-- sqlgen:begin functions/internal/_end_conversation.sql sha256:157debe0e7ec61ef336c82dc1fd82108598dd6385df7b6174caddbdeadb1dfdd
+-- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
+create or replace function sb_internal._end_conversation(
+  caller name,
+  conversation_handle uuid,
+  error_code integer,
+  error_description text,
+  cleanup boolean
+)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+declare
+  e sb_internal.endpoint;
+  state text;
+  last_sequence bigint;
+  body bytea;
+  target record;
+begin
+  if _end_conversation.cleanup is null then
+    perform sb_internal._raise('22023', array['cleanup may not be null']);
+  end if;
+  if _end_conversation.cleanup
+    and (_end_conversation.error_code is not null or _end_conversation.error_description is not null)
+  then
+    perform sb_internal._raise('22023', array['cleanup and error_code exclude each other']);
+  end if;
+  if (_end_conversation.error_code is null) <> (_end_conversation.error_description is null) then
+    perform sb_internal._raise('S8424');
+  end if;
+  if _end_conversation.error_code <= 0 then
+    perform sb_internal._raise('S8419');
+  end if;
+  if char_length(_end_conversation.error_description) > 3000 then
+    perform sb_internal._raise('22023', array['error_description may have at most 3000 characters']);
+  end if;
+
+  e := sb_internal._lock_conversation(_end_conversation.conversation_handle);
+  perform sb_internal._may_use_conversation(_end_conversation.caller, e, 'end');
+  if _end_conversation.cleanup then
+    perform sb_internal._forget(e, false);
+    return;
+  end if;
+
+  state := sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle);
+  if state = 'DO' then
+    perform sb_internal._raise('S8427', array[e.conversation_handle::text, state]);
+  end if;
+  if state <> 'CO' and state <> 'SO' then
+    -- The peer has ended, or an error did it: nothing is sent (R-219), what still waits is dropped (R-251).
+    perform sb_internal._forget(e, false);
+    return;
+  end if;
+
+  -- What waits for delivery goes first, so that only what must wait makes this side wait in DO.
+  if _end_conversation.error_code is not null then
+    body := sb_internal._error_body(sb_internal._system_namespace(), _end_conversation.error_code,
+      _end_conversation.error_description);
+    delete from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle;
+  elsif exists (
+    select 1
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle)
+  then
+    perform sb_internal._deliver_conversation(e);
+  end if;
+
+  select (select n.message_sequence_number
+            from sb_internal.send_counter as n
+           where n.conversation_handle = e.conversation_handle
+           order by n.conversation_handle desc, n.message_sequence_number desc
+           limit 1)
+    into last_sequence;
+
+  select p.conversation_group_id, p.priority, p.state, p.service_id, q.queue_id,
+         b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id) as is_on,
+         exists (
+           select 1
+             from sb_internal.transmission as t
+            where t.conversation_handle = e.conversation_handle) as is_waiting
+    into target
+    from sb_internal.broker as b
+    left join sb_internal.endpoint as p on p.conversation_handle = e.peer_handle
+    left join sb_internal.service as s on s.service_id = p.service_id
+    left join sb_internal.queue as q on q.queue_id = s.queue_id
+   where b.singleton;
+
+  if target.is_waiting or (target.queue_id is not null and target.state <> 'DO' and not target.is_on) then
+    insert into sb_internal.transmission (conversation_handle, message_sequence_number, message_type_id,
+      enqueue_time, to_service_name, message_body)
+    values (e.conversation_handle, case when body is null then coalesce(last_sequence + 1, 0) else -1 end,
+      case when body is null then 2 else 1 end, sb_internal._now(), e.far_service, body);
+    perform sb_internal._forget(e, true);
+    e.state := 'DO';
+    perform sb_internal._parked(e, false);
+    return;
+  end if;
+
+  -- A peer that never came to be, or is gone, is told nothing.
+  if target.queue_id is not null and target.state <> 'DO' then
+    perform sb_internal._hold_service(target.service_id);
+    insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+      message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+    values (nextval('sb_internal.queuing_order'),
+      case when body is null then coalesce(last_sequence + 1, 0) else -1 end, sb_internal._now(),
+      target.queue_id, case when body is null then 2 else 1 end, e.peer_handle,
+      target.conversation_group_id, target.priority, body);
+    perform sb_internal._arrived(target.queue_id);
+  end if;
+  perform sb_internal._forget(e, false);
+end
+$$;
+comment on function sb_internal._end_conversation(name, uuid, integer, text, boolean) is
+  'END CONVERSATION behind sb.end_conversation, in its three forms.';
+revoke all on function sb_internal._end_conversation(name, uuid, integer, text, boolean) from public;
+-- sqlgen:end functions/internal/_end_conversation.sql
 -- sqlgen:begin functions/internal/_error_body.sql sha256:0da3ade25f547d523cec0f7b4297542b141469d0a0866d88f1ad095d3cc1fbcd
 create or replace function sb_internal._error_body(
   namespace text,
@@ -1163,6 +1346,42 @@ comment on function sb_internal._error_body(text, integer, text) is
   'The body of an Error message: XML in UTF-8, Code then Description. Characters that XML cannot hold become U+FFFD.';
 revoke all on function sb_internal._error_body(text, integer, text) from public;
 -- sqlgen:end functions/internal/_error_body.sql
+-- sqlgen:begin functions/internal/_error_broker_conversations.sql sha256:4bdd978eaea1cf31f138240bad6cb4d50bd3bac87cb01a038ec3a45071203822
+-- The plans may be from a time of few conversations, or by statistics of such a time: the settings leave
+-- nothing but indexes. jit: what the settings make expensive on paper would be compiled, for longer than it
+-- runs.
+create or replace function sb_internal._error_broker_conversations(caller name)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan
+  set jit = off
+as $$
+begin
+  perform sb_internal._require_read_committed('error_broker_conversations');
+  perform sb_internal._require_admin(_error_broker_conversations.caller, 'end all conversations with an error');
+  perform sb_internal._lock_catalog();
+  perform sb_internal._stop_messaging();
+  perform sb_internal._error_endpoint(e.conversation_handle, -9719,
+    'The database broker has ended all conversations by operator request.')
+     from sb_internal.endpoint as e
+    where e.state <> 'DO';
+  update sb_internal.broker as b
+     set is_broker_enabled = true
+   where b.singleton;
+  perform sb_internal._deliver(null, null);
+  perform sb_internal._announce('broker_conversations_errored', 'database', current_database());
+end
+$$;
+comment on function sb_internal._error_broker_conversations(name) is
+  'ERROR_BROKER_CONVERSATIONS behind sb.error_broker_conversations. Sides that have ended already (DO) are left to finish.';
+revoke all on function sb_internal._error_broker_conversations(name) from public;
+-- sqlgen:end functions/internal/_error_broker_conversations.sql
 -- sqlgen:begin functions/internal/_event_body.sql sha256:1e007250d7a8947707043163c2a387c7e0f6159344af4b7aaeef647c7a33e3f8
 create or replace function sb_internal._event_body(event text, queue_name text)
   returns bytea
@@ -1205,14 +1424,9 @@ comment on function sb_internal._event_body(text, text) is
   'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
 revoke all on function sb_internal._event_body(text, text) from public;
 -- sqlgen:end functions/internal/_event_body.sql
--- sqlgen:begin functions/internal/_first_send.sql sha256:c65503f348f2fb61112f9358448ec9fdfc6b675f491535684acbf56988d381e9
-create or replace function sb_internal._first_send(
-  conversation_handle uuid,
-  quantity integer,
-  out message_sequence_number bigint,
-  out is_new boolean
-)
-  returns record
+-- sqlgen:begin functions/internal/_first_send.sql sha256:f2318b9036a80589226e60cab24872c3ac87788d3c2f9c8eff2fc05b949ffd8a
+create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
+  returns bigint
   language plpgsql
   volatile
   parallel unsafe
@@ -1220,20 +1434,6 @@ create or replace function sb_internal._first_send(
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  message_sequence_number := (_first_send.quantity - 1)::bigint;
-  is_new := true;
-  -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet. (In a
-  -- subtransaction the ids differ, and it goes the long way.)
-  insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
-  select e.conversation_handle, _first_send.quantity - 1
-    from sb_internal.endpoint as e
-   where e.conversation_handle = _first_send.conversation_handle
-     and e.xmin = pg_current_xact_id()::xid
-     and e.is_initiator;
-  if found then
-    return;
-  end if;
-  is_new := false;
   -- A SEND that waited for the counter row may hold it by now, although it has found another version of it
   -- than it looked for. END locks the endpoint before the counter: so must we, or leave it alone.
   if exists (
@@ -1241,8 +1441,7 @@ begin
       from sb_internal.send_counter as c
      where c.conversation_handle = _first_send.conversation_handle)
   then
-    message_sequence_number := null;
-    return;
+    return null;
   end if;
   perform 1
      from sb_internal.endpoint as e
@@ -1256,20 +1455,59 @@ begin
       from sb_internal.send_counter as c
      where c.conversation_handle = _first_send.conversation_handle)
   then
-    message_sequence_number := null;
-    return;
+    return null;
   end if;
   update sb_internal.endpoint as e
      set has_counter = true
    where e.conversation_handle = _first_send.conversation_handle;
   insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
   values (_first_send.conversation_handle, _first_send.quantity - 1);
+  return (_first_send.quantity - 1)::bigint;
 end
 $$;
 comment on function sb_internal._first_send(uuid, integer) is
-  'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. is_new: an initiator begun in this transaction, whose peer cannot be there yet. Locks the endpoint, unless nobody else can see it. Writing the endpoint makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
+  'Gives a conversation its counter row with its first SEND, having counted quantity messages, and returns the last number; null when a rival has made the row meanwhile: count there. For a dialog begun in this transaction SEND does it itself. Locks the endpoint; writing it makes a repeatable read transaction that cannot see the rival''s row fail (40001) instead of counting from zero again. Error S8426.';
 revoke all on function sb_internal._first_send(uuid, integer) from public;
 -- sqlgen:end functions/internal/_first_send.sql
+-- sqlgen:begin functions/internal/_forget.sql sha256:98f08765dfc87a7f41c14e29b13631bd86bd13f493684486050b01d42e06f9f0
+create or replace function sb_internal._forget(e sb_internal.endpoint, keep_transmission boolean)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from sb_internal.message as m
+   where m.conversation_handle = e.conversation_handle;
+  delete from sb_internal.retained_message as r
+   where r.conversation_handle = e.conversation_handle;
+  delete from sb_internal.due as d
+   where d.conversation_handle = e.conversation_handle;
+  delete from sb_internal.receive_cursor as c
+   where c.conversation_handle = e.conversation_handle;
+  delete from sb_internal.send_counter as c
+   where c.conversation_handle = e.conversation_handle;
+  if _forget.keep_transmission then
+    update sb_internal.endpoint as o
+       set state = 'DO'
+     where o.conversation_handle = e.conversation_handle;
+  else
+    delete from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle;
+    delete from sb_internal.endpoint as o
+     where o.conversation_handle = e.conversation_handle;
+  end if;
+  if e.state <> 'DO' then
+    perform sb_internal._leave_group(e.conversation_handle, e.conversation_group_id);
+  end if;
+end
+$$;
+comment on function sb_internal._forget(sb_internal.endpoint, boolean) is
+  'Removes one side of a conversation and everything it owns; with keep_transmission its endpoint stays in DO until its last message has left. The caller holds the locks of _lock_conversation.';
+revoke all on function sb_internal._forget(sb_internal.endpoint, boolean) from public;
+-- sqlgen:end functions/internal/_forget.sql
 -- sqlgen:begin functions/internal/_get_conversation_group.sql sha256:ff0645291971d0818d89bfdfac8b36c342d41bb3f2b93fe1e52c9a434f34d964
 create or replace function sb_internal._get_conversation_group(
   caller name,
@@ -1419,6 +1657,28 @@ comment on function sb_internal._has_message(uuid, uuid) is
   'Whether a receive for_conversation, or else for_group, would find something. Takes no locks.';
 revoke all on function sb_internal._has_message(uuid, uuid) from public;
 -- sqlgen:end functions/internal/_has_message.sql
+-- sqlgen:begin functions/internal/_hold_service.sql sha256:a9d0c80746b47a9da72e809a0ebe188287b08297c3ed3c77223ece641d3bfd58
+create or replace function sb_internal._hold_service(service_id integer)
+  returns void
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform 1
+       from sb_internal.service as s
+      where s.service_id = _hold_service.service_id
+        for share;
+  end if;
+end
+$$;
+comment on function sb_internal._hold_service(integer) is
+  'For whoever puts something into the queue of a service: above read committed fails (40001) when alter_service has given it another queue since the snapshot, and keeps it from doing so. In read committed the lock of the message table does that.';
+revoke all on function sb_internal._hold_service(integer) from public;
+-- sqlgen:end functions/internal/_hold_service.sql
 -- sqlgen:begin functions/internal/_is_valid_body.sql sha256:ff4b0c52a0565afd1756b6214da67081c204d0e1a5012630e569fd1d54d358e5
 create or replace function sb_internal._is_valid_body(
   message_type_id integer,
@@ -1667,8 +1927,8 @@ comment on function sb_internal._json_value(bytea) is
   'A JSON body as the jsonb that a validator gets; SQL NULL when it is not well formed or jsonb cannot hold it (\u0000, a lone surrogate, a number beyond numeric), which VALID_JSON counts as not valid. Raises nothing.';
 revoke all on function sb_internal._json_value(bytea) from public;
 -- sqlgen:end functions/internal/_json_value.sql
--- sqlgen:begin functions/internal/_leave_group.sql sha256:81ed9d266152acab6b5c10ae030c74108bfde019f17010176252c550c4c1a599
-create or replace function sb_internal._leave_group(conversation_group_id uuid)
+-- sqlgen:begin functions/internal/_leave_group.sql sha256:e4ed34f01ada959e3345c46ce0c0b414372cb08e840f9ddf393a9edb64ce7655
+create or replace function sb_internal._leave_group(conversation_handle uuid, conversation_group_id uuid)
   returns void
   language plpgsql
   volatile
@@ -1677,7 +1937,12 @@ create or replace function sb_internal._leave_group(conversation_group_id uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not exists (
+  if current_setting('transaction_isolation') <> 'read committed' then
+    -- Others may have joined the group, set timers, received or kept state since the snapshot, and we would neither
+    -- see that nor, since they write no row of ours, fail.
+    insert into sb_internal.loose_end (conversation_handle, conversation_group_id)
+    values (_leave_group.conversation_handle, _leave_group.conversation_group_id);
+  elsif not exists (
     select 1
       from sb_internal.endpoint as e
      where e.conversation_group_id = _leave_group.conversation_group_id
@@ -1691,15 +1956,13 @@ begin
      where g.conversation_group_id = _leave_group.conversation_group_id;
     -- For _lock_named_group, in this transaction.
     perform set_config('sbroker.left_group', left(concat_ws(' ', _leave_group.conversation_group_id,
-      current_setting('sbroker.left_group', true)), 1000), true);
-  else
-    perform sb_internal._write_group(_leave_group.conversation_group_id);
+      current_setting('sbroker.left_group', true)), 4000), true);
   end if;
 end
 $$;
-comment on function sb_internal._leave_group(uuid) is
-  'Removes a group, with its state, when no conversation is left in it (R-246). The caller holds the group lock.';
-revoke all on function sb_internal._leave_group(uuid) from public;
+comment on function sb_internal._leave_group(uuid, uuid) is
+  'Removes a group that the conversation has left, with its state, when no conversation is in it any more (R-246); above read committed leaves that to maintain (_tie_loose_ends). The caller holds the group lock.';
+revoke all on function sb_internal._leave_group(uuid, uuid) from public;
 -- sqlgen:end functions/internal/_leave_group.sql
 -- sqlgen:begin functions/internal/_lock_conversation.sql sha256:05040e7a4a8f33a50048e8a58dbf5d0e9d423b14f71f27f87e13a2dacbf3917e
 -- A move needs both rows, so once the group is ours and was the right one, the group cannot change.
@@ -1734,7 +1997,7 @@ comment on function sb_internal._lock_conversation(uuid) is
   'The lock order of one side: group row, endpoint row, counter row (the one SEND locks). Returns the endpoint as it is under the locks. A side in DO has left its group: only the endpoint is locked. Errors: S8418 null handle, S8426 unknown handle.';
 revoke all on function sb_internal._lock_conversation(uuid) from public;
 -- sqlgen:end functions/internal/_lock_conversation.sql
--- sqlgen:begin functions/internal/_lock_conversations.sql sha256:01f3d98fd673835c7847aa1557110cf513c6e93bedd66f35632204d0d2af1a65
+-- sqlgen:begin functions/internal/_lock_conversations.sql sha256:d5e377fc681694c39e814be40ff763fe99fe89b23c3dd19d3da962aa27182002
 -- Transactions lock conversations in whatever order their work wants. One that takes many of them, and
 -- waits for the next while holding some, sooner or later meets a transaction that waits for it: then one of
 -- the two is the victim. So it waits only far shorter than deadlock_timeout, and else gives all back and
@@ -1754,13 +2017,13 @@ declare
   give_up_at timestamptz := clock_timestamp() + nullif(own_timeout, '0')::interval;  -- null: never
   insist_at timestamptz := clock_timestamp() + interval '5 seconds';
   is_polite boolean;
-  is_at_name boolean;
+  has_name boolean;
   handle uuid;
   handles uuid[];
 begin
   loop
     is_polite := clock_timestamp() < insist_at;
-    is_at_name := false;
+    has_name := false;
     perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
       for pass in 1..2 loop
@@ -1796,9 +2059,9 @@ begin
         end loop;
         -- Keeps new ones from coming (_share_names; above read committed the row). Late, since it stops work
         -- that has nothing to do with the conversations locked so far; the second pass takes those that came
-        -- before it. Who waits for a name holds up everybody who would share it, behind one transaction that may
-        -- stay open for hours: so never for long.
-        is_at_name := true;
+        -- before it. Who waits for a name, or waits for something else while he has it, holds up everybody who
+        -- would share it, behind one transaction that may stay open for hours: so from here on never for long.
+        has_name := true;
         perform set_config('lock_timeout', case when is_polite then '50ms' else '500ms' end, true);
         if _lock_conversations.kind = 'service' then
           perform pg_advisory_xact_lock(8423, hashtext(_lock_conversations.name));
@@ -1813,8 +2076,6 @@ begin
             where k.service_contract_id = _lock_conversations.id
               for update;
         end if;
-        perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
-        is_at_name := false;
       end loop;
       perform set_config('lock_timeout', own_timeout, true);
       select array_agg(e.conversation_handle order by e.conversation_handle)
@@ -1825,7 +2086,7 @@ begin
       return coalesce(handles, '{}');
     exception
       when lock_not_available then
-        if not is_polite and not is_at_name or clock_timestamp() >= give_up_at then
+        if not is_polite and not has_name or clock_timestamp() >= give_up_at then
           raise;
         end if;
       when deadlock_detected then
@@ -1966,7 +2227,7 @@ comment on function sb_internal._lock_group_of(uuid) is
   'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
 revoke all on function sb_internal._lock_group_of(uuid) from public;
 -- sqlgen:end functions/internal/_lock_group_of.sql
--- sqlgen:begin functions/internal/_lock_named_group.sql sha256:e1899e1eb3ef15d930f5eaf8447bd8bb5b12a0c6af5e0880d083c65fa166ed76
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:c7ba4b2da595f920d4d0c35539dfd912c8f12b6f81ddacc41c960b9dbc372a10
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
   for_conversation uuid,
@@ -1993,7 +2254,11 @@ begin
         join sb_internal.service as s on s.service_id = e.service_id
        where e.conversation_handle = _lock_named_group.for_conversation
          and e.state <> 'DO'
-         and s.queue_id = _lock_named_group.queue_id;
+         and s.queue_id = _lock_named_group.queue_id
+         and exists (
+           select 1
+             from sb.conversation_group as g
+            where g.conversation_group_id = e.conversation_group_id);  -- see _lock_group_of
       if not found then
         perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
       end if;
@@ -2082,7 +2347,7 @@ comment on function sb_internal._lock_named_group(integer, uuid, uuid, interval,
   'Locks the group of receives for_conversation or for_group: waits without limit when no timeout is given, else up to the deadline, then null. Null at once, and no lock, while the deadline has not come and there is nothing to take: the caller looks again. Null as well for a group that this transaction has ended. Errors: S8426, S8436 also for those of another queue.';
 revoke all on function sb_internal._lock_named_group(integer, uuid, uuid, interval, timestamptz) from public;
 -- sqlgen:end functions/internal/_lock_named_group.sql
--- sqlgen:begin functions/internal/_maintain.sql sha256:add482125f15a7cbbf36bc5b5755a765b526bb2ac776c78b403b6423043befa0
+-- sqlgen:begin functions/internal/_maintain.sql sha256:0421b64de63771019cedb27f346ad816766f9c92f906562f6f61d6b16643d3a5
 create or replace function sb_internal._maintain(caller name)
   returns void
   language plpgsql
@@ -2128,6 +2393,7 @@ begin
            and d.due_at <= sb_internal._now()));
   perform sb_internal._prune_roles();
   perform sb_internal._drop_stale_sequences();
+  perform sb_internal._tie_loose_ends();  -- last: it locks groups
 end
 $$;
 comment on function sb_internal._maintain(name) is
@@ -2186,7 +2452,7 @@ comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint
   'Error 42501 unless the caller may receive from the queue of the conversation''s service, which is the right to use its conversations.';
 revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
 -- sqlgen:end functions/internal/_may_use_conversation.sql
--- sqlgen:begin functions/internal/_move_conversation.sql sha256:3fec9d6f1c2731e780a81dba79e4bedb92e696cce5b2253cd9085f5dfbe0459f
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:3fc2e212f1b63c837e94ec61a56140bc1a7bc0da65ec196d07f8ecc4fc300324
 create or replace function sb_internal._move_conversation(
   caller name,
   conversation_handle uuid,
@@ -2272,7 +2538,6 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
-  perform sb_internal._write_group(_move_conversation.conversation_group_id);
   perform sb_internal._lock_counter(e.conversation_handle);
   -- Messages before due rows, as alter_service.
   update sb_internal.message as m
@@ -2284,7 +2549,7 @@ begin
   update sb_internal.retained_message as r
      set conversation_group_id = _move_conversation.conversation_group_id
    where r.conversation_handle = e.conversation_handle;
-  perform sb_internal._leave_group(e.conversation_group_id);
+  perform sb_internal._leave_group(e.conversation_handle, e.conversation_group_id);
 end
 $$;
 comment on function sb_internal._move_conversation(name, uuid, uuid) is
@@ -2458,7 +2723,7 @@ comment on function sb_internal._next_group(integer, smallint[]) is
   'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
 revoke all on function sb_internal._next_group(integer, smallint[]) from public;
 -- sqlgen:end functions/internal/_next_group.sql
--- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:dbb62e7d8545c22ea8f0976fe35caf2fdb28b46d99c4f6300f54688b2ecd1b01
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:78237afe5db16aed8a2908127efdba63d9d7f5faa87ea0a9580a467c7f1194da
 -- The hint is where the last group that could be locked was found. It is never trusted: it says where
 -- to begin, not what to take, so it may be wrong in any way.
 create or replace function sb_internal._next_group_of_level(
@@ -2483,6 +2748,7 @@ declare
   tried uuid[] := '{}'::uuid[];
   oldest_due timestamptz;
   stepped uuid;
+  stepped_to bigint := 9223372036854775807;
   wrapped boolean := false;
   first_step uuid;
 begin
@@ -2565,13 +2831,7 @@ begin
         from sb_internal.message as m
        where m.queue_id = _next_group_of_level.queue_id
          and m.priority = _next_group_of_level.level
-         and m.conversation_group_id > stepped
-         -- Not by an orphan: there may be more behind it in the same group. A value, not a join, which the
-         -- planner might begin at the other end.
-         and (
-           select e.state
-             from sb_internal.endpoint as e
-            where e.conversation_handle = m.conversation_handle) <> 'DO'
+         and (m.conversation_group_id, m.queuing_order) > (stepped, stepped_to)
        order by m.conversation_group_id, m.queuing_order
        limit 1;
       if not found or wrapped and candidate.conversation_group_id > first_step then
@@ -2581,12 +2841,23 @@ begin
         continue;
       end if;
       stepped := candidate.conversation_group_id;
+      stepped_to := 9223372036854775807;
       continue when stepped = any (tried);
       conversation_group_id := sb_internal._claim(candidate.conversation_handle);
       if conversation_group_id is not null then
         conversation_handle := candidate.conversation_handle;
         found_at := candidate.queuing_order;
         exit;
+      end if;
+      -- An orphan, or a message with an old hint: there may be more behind it in the group whose id it carries.
+      if not exists (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_handle = candidate.conversation_handle
+           and e.conversation_group_id = stepped
+           and e.state <> 'DO')
+      then
+        stepped_to := candidate.queuing_order;
       end if;
     end loop;
   end if;
@@ -2723,6 +2994,63 @@ comment on function sb_internal._poison_disable(integer) is
   'Writes down that the poison limit switched the queue off and sends BROKER_QUEUE_DISABLED, in this transaction.';
 revoke all on function sb_internal._poison_disable(integer) from public;
 -- sqlgen:end functions/internal/_poison_disable.sql
+-- sqlgen:begin functions/internal/_poison_record.sql sha256:f54abd5d13f27b0dcecd6ddc1300d73481d337ba0cf8c894c4e7ce77b6714f60
+create or replace function sb_internal._poison_record(queue_id integer, is_alarm_off boolean default false)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  cell constant text := 'sb_internal.queue_' || _poison_record.queue_id || '_poison_';
+  own constant bigint := pg_current_xact_id()::text::bigint;
+  position bigint := pg_sequence_last_value((cell || 'position')::regclass);
+  previous bigint;
+  rollbacks integer := 0;
+  alarm bigint := 0::bigint;
+  is_usual boolean;
+  is_close boolean;
+begin
+  -- How many transactions ago, since an entry has only the low half of an id.
+  previous := own - ((own - pg_sequence_last_value((cell || (position & 15))::regclass)) & 4294967295);
+  if previous = own then
+    return _poison_record.is_alarm_off;
+  end if;
+  if not _poison_record.is_alarm_off then
+    alarm := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0);
+  end if;
+  -- Mostly the one before has committed and nothing is the matter.
+  is_usual := alarm = 0 and previous >= 3 and pg_xact_status(previous::text::xid8) = 'committed';
+  if is_usual is not true then
+    rollbacks := sb_internal._poison_count(_poison_record.queue_id);
+  end if;
+  position := nextval((cell || 'position')::regclass);
+  position := setval((cell || (position & 15))::regclass, (rollbacks::bigint << 32) | (own & 4294967295));
+  if is_usual then
+    return true;
+  end if;
+
+  -- This one counts, too, if it rolls back. It is written down first: of several at the same time, the last
+  -- one sees the others.
+  select sb_internal._poison_count(_poison_record.queue_id, true) >= b.poison_message_threshold
+    into is_close
+    from sb_internal.broker as b
+   where b.singleton;
+  alarm := coalesce(pg_sequence_last_value((cell || 'alarm')::regclass), 0);
+  if alarm <> is_close::integer then
+    perform setval((cell || 'alarm')::regclass, is_close::integer);
+    -- From now on no receive may take the short way, which does not look at the alarm.
+    perform setval(('sb_internal.queue_' || _poison_record.queue_id || '_search')::regclass, 0);
+  end if;
+  return not is_close;
+end
+$$;
+comment on function sb_internal._poison_record(integer, boolean) is
+  'Notes that this transaction received from the queue, with the count of rollbacks before it, and raises or lowers the alarm: raised, one more rollback may reach the limit. is_alarm_off: the caller has seen so. Returns whether it is known to be off now.';
+revoke all on function sb_internal._poison_record(integer, boolean) from public;
+-- sqlgen:end functions/internal/_poison_record.sql
 -- sqlgen:begin functions/internal/_poison_reset.sql sha256:1048ba79188ead99384d48898739fb1739b56a3cbdf18e6fdbd45438fddebd83
 create or replace function sb_internal._poison_reset(queue_id integer)
   returns void
@@ -3146,7 +3474,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:291240660fb7d699ca8289691b180d8069e3109cef3740b5d492070e31f40879
+-- sqlgen:begin functions/internal/_receive.sql sha256:cb25d95316d407d8717184d107d9ace9c678b2eb1fe1532f63bd95d12dd453c7
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
 -- make expensive on paper would be compiled, for longer than it runs.
@@ -3238,96 +3566,98 @@ begin
       conversation := _receive.for_conversation;
     else
       if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then
-        -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
-        -- all readers begin there, one a few places on. It says what _claim and _take say; everything
-        -- unusual is left to them.
+        -- The common case in one go: one message wanted, of the first group from the start hint on that nobody
+        -- holds. It says what _claim and _take say; everything unusual is left to them.
         hint := coalesce(pg_sequence_last_value(
           ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0);
-        for attempt in 0..2 loop
-          select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
-                 true as is_unusual
-            into e
-            from sb_internal.message as m
-           where m.queue_id = q.queue_id
-             and m.priority = q.priority_levels[1]
-             and m.queuing_order >= hint
-           order by m.queuing_order
-           limit 1
-          offset case attempt when 0 then 0 else 1 + trunc(random() * 32)::integer end;
-          exit when not found;
+        found_at := hint - 1;
+        for attempt in 1..3 loop
           begin
-            conversation := e.conversation_handle;
-            found_at := e.queuing_order;
-            lowest := -1;
-            if e.message_sequence_number >= 64 then
-              lowest := coalesce((
+            -- lateral, so that whatever the plan each message asks for its own group only.
+            select g.conversation_group_id, m.conversation_handle, m.queuing_order, m.message_sequence_number
+              into held, conversation, found_at, lowest
+              from (
+                select n.conversation_group_id, n.conversation_handle, n.queuing_order, n.message_sequence_number
+                  from sb_internal.message as n
+                 where n.queue_id = q.queue_id
+                   and n.priority = q.priority_levels[1]
+                   and n.queuing_order > found_at
+                 order by n.queuing_order
+                 limit 100) as m
+             cross join lateral (
+                select c.conversation_group_id
+                  from sb.conversation_group as c
+                 where c.conversation_group_id = m.conversation_group_id
+                   and not exists (
+                     select 1
+                       from sb_internal.group_backoff as b
+                      where b.conversation_group_id = m.conversation_group_id
+                        and b.not_before > clock_timestamp())
+                 limit 1
+                   for no key update skip locked) as g
+             limit 1;
+            exit when not found;
+            lowest := case
+              when lowest < 64 then -1
+              else coalesce((
                 select c.message_sequence_number
                   from sb_internal.receive_cursor as c
                  where c.conversation_handle = conversation
                  order by c.conversation_handle desc, c.message_sequence_number desc
-                 limit 1), -1);
+                 limit 1), -1)
+            end;
+            select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
+                   k.name as contract_name, t.message_type_id, t.name as type_name,
+                   case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
+                     when 'VALID_XML' then 'X' else 'J' end as validation,
+                   m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
+                   exists (
+                     select 1
+                       from sb_internal.due as d
+                      where d.conversation_handle = conversation
+                        and d.due_at <= clock_timestamp()) as is_due,
+                   exists (
+                     select 1
+                       from sb_internal.message as n
+                      where n.conversation_handle = conversation
+                        and n.message_type_id in (1, 2)) as is_unusual
+              into e
+              from sb_internal.endpoint as o
+              join sb_internal.service as s on s.service_id = o.service_id
+              left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+             cross join lateral (
+               select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
+                      n.message_enqueue_time
+                 from sb_internal.message as n
+                where n.conversation_handle = o.conversation_handle
+                  and n.message_sequence_number >= lowest
+                order by n.message_sequence_number
+                limit 1) as m
+              join sb_internal.message_type as t on t.message_type_id = m.message_type_id
+             where o.conversation_handle = conversation
+               and o.conversation_group_id = held
+               and o.state <> 'DO';
+            if not found or e.is_due then
+              -- A rival has taken it just now, or the group is another one by now; or a timer, whose turn _next_group
+              -- knows.
+              perform sb_internal._raise('SB003');
             end if;
-            select g.conversation_group_id
-              into held
-              from sb.conversation_group as g
-             where g.conversation_group_id = e.conversation_group_id
-               and not exists (
-                 select 1
-                   from sb_internal.group_backoff as b
-                  where b.conversation_group_id = e.conversation_group_id
-                    and b.not_before > clock_timestamp())
-               for no key update skip locked;
-            if found then
-              select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
-                     k.name as contract_name, t.message_type_id, t.name as type_name,
-                     case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
-                       when 'VALID_XML' then 'X' else 'J' end as validation,
-                     m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
-                     exists (
-                       select 1
-                         from sb_internal.due as d
-                        where d.conversation_handle = conversation
-                          and d.due_at <= clock_timestamp()) as is_due,
-                     exists (
-                       select 1
-                         from sb_internal.message as n
-                        where n.conversation_handle = conversation
-                          and n.message_type_id in (1, 2)) as is_unusual
-                into e
-                from sb_internal.endpoint as o
-                join sb_internal.service as s on s.service_id = o.service_id
-                left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
-               cross join lateral (
-                 select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
-                        n.message_enqueue_time
-                   from sb_internal.message as n
-                  where n.conversation_handle = o.conversation_handle
-                    and n.message_sequence_number >= lowest
-                  order by n.message_sequence_number
-                  limit 1) as m
-                join sb_internal.message_type as t on t.message_type_id = m.message_type_id
-               where o.conversation_handle = conversation
-                 and o.conversation_group_id = held
-                 and o.state <> 'DO';
-              if not found or e.is_due then
-                -- Nothing there, or a timer, whose turn _next_group knows.
-                perform sb_internal._raise('SB003');
-              end if;
-            end if;
+            is_common := not e.is_unusual and q.system_names = 'documented';
+            exit;
           exception
             when sqlstate 'SB003' then
               held := null;
           end;
-          exit when held is not null;
         end loop;
-        if held is not null and not e.is_unusual and q.system_names = 'documented' then
+        if held is not null and is_common then
           delete from sb_internal.message as n
            where n.ctid = e.ctid;
           if e.message_sequence_number - greatest(lowest, 0) >= 64 then
             perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
           end if;
           if q.is_poison_message_handling_enabled then
-            perform sb_internal._poison_record(q.queue_id);
+            -- Assigned: perform would be a statement more.
+            is_common := sb_internal._poison_record(q.queue_id, true);
           end if;
           if found_at > hint + 128 then
             perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
@@ -3378,7 +3708,7 @@ begin
       end if;
       if returned > 0 then
         if q.is_poison_message_handling_enabled then
-          perform sb_internal._poison_record(q.queue_id);
+          is_common := sb_internal._poison_record(q.queue_id);
         end if;
         if q.has_activation_event then
           perform sb_internal._monitor_receive(q.queue_id, true);
@@ -3418,7 +3748,7 @@ comment on function sb_internal._receive(name, text, integer, uuid, uuid, interv
   'RECEIVE behind sb.receive.';
 revoke all on function sb_internal._receive(name, text, integer, uuid, uuid, interval) from public;
 -- sqlgen:end functions/internal/_receive.sql
--- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:8ce1a79db05c8f032de0fd47bef2c76aaccbf54625c64cb92cd3769ef8a0f3c3
+-- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:9a2191ac6ac593789be57138d7a6a4e9733ed431e27878b51229f4da5933cac8
 create or replace function sb_internal._refresh_service_status()
   returns trigger
   language plpgsql
@@ -3427,30 +3757,65 @@ create or replace function sb_internal._refresh_service_status()
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  changed constant jsonb := to_jsonb(case when tg_op = 'DELETE' then old else new end);
+  stale integer[];
 begin
-  insert into sb_internal.service_status (service_id, queue_id, is_accepting, is_queue_enabled, is_retention_enabled,
-    is_poison_watched, has_activation_event, queue_owner, receivers)
+  stale := array(
+    select s.service_id
+      from sb_internal.service as s
+     where case tg_table_name
+             when 'queue' then s.queue_id = (changed ->> 'queue_id')::integer
+             when 'service' then s.service_id = (changed ->> 'service_id')::integer
+             when 'service_contract' then s.service_id = (changed ->> 'service_id')::integer
+             else true
+           end);
+  -- The poison limit switches a queue off without the catalog lock. Wait for such a rival here, and look at what it
+  -- has left with the next statement: one that had looked before would write its own, old view.
+  perform 1
+     from sb_internal.service_status as t
+    where t.service_id = any (stale)
+    order by t.service_id
+      for no key update;
+  insert into sb_internal.service_status as t (service_id, queue_id, is_accepting, is_queue_enabled,
+    is_retention_enabled, is_poison_watched, has_activation_event, queue_owner, receivers, service_name,
+    service_owner, senders, contracts, broker_instance, has_priorities, is_local_only)
   select s.service_id, q.queue_id, b.is_broker_enabled and q.is_enabled, q.is_enabled, q.is_retention_enabled,
-         q.is_poison_message_handling_enabled, q.has_activation_event, q.owner, q.receivers
+         q.is_poison_message_handling_enabled, q.has_activation_event, q.owner, q.receivers, s.name, s.owner, s.senders,
+         array(
+           select a.service_contract_id
+             from sb_internal.service_contract as a
+            where a.service_id = s.service_id
+            order by a.service_contract_id),
+         b.broker_instance, cardinality(b.priority_levels) > 1,
+         not exists (
+           select 1
+             from sb_internal.route as r
+            where r.remote_service_name is not null
+               or r.broker_instance is not null
+               or r.lifetime is not null
+               or r.address <> 'LOCAL')
+         and exists (
+           select 1
+             from sb_internal.route as r)
     from sb_internal.service as s
     join sb_internal.queue as q on q.queue_id = s.queue_id
    cross join sb_internal.broker as b
-   where case tg_table_name
-           when 'queue' then q.queue_id = (to_jsonb(new) ->> 'queue_id')::integer
-           when 'service' then s.service_id = (to_jsonb(new) ->> 'service_id')::integer
-           else true
-         end
+   where s.service_id = any (stale)
    order by s.service_id
   on conflict on constraint service_status_pkey do update
      set queue_id = excluded.queue_id, is_accepting = excluded.is_accepting,
          is_queue_enabled = excluded.is_queue_enabled, is_retention_enabled = excluded.is_retention_enabled,
          is_poison_watched = excluded.is_poison_watched, has_activation_event = excluded.has_activation_event,
-         queue_owner = excluded.queue_owner, receivers = excluded.receivers;
+         queue_owner = excluded.queue_owner, receivers = excluded.receivers, service_name = excluded.service_name,
+         service_owner = excluded.service_owner, senders = excluded.senders, contracts = excluded.contracts,
+         broker_instance = excluded.broker_instance, has_priorities = excluded.has_priorities,
+         is_local_only = excluded.is_local_only;
   return null;
 end
 $$;
 comment on function sb_internal._refresh_service_status() is
-  'Trigger of broker, queue and service: rewrites the status rows concerned. Those who update the three tables hold the catalog lock or the queue''s row lock, so it waits for nobody.';
+  'Trigger of the tables that service_status is made of: rewrites the rows concerned. Locks them, and so waits for a transaction in which the poison limit has switched a queue off; everybody else who writes one of the tables holds the catalog lock.';
 revoke all on function sb_internal._refresh_service_status() from public;
 -- sqlgen:end functions/internal/_refresh_service_status.sql
 -- sqlgen:begin functions/internal/_require_read_committed.sql sha256:60cf8365ed4d22530103f91cf62f57765453643757f4b71d3a8ca8f0cd3e19ef
@@ -3611,7 +3976,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no. What says nothing about the body (a cancel, a deadlock, a missing right or function …) is raised.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:c0c64b1f10d18dc75d8726a345277b16fb64364ffac3cb06d91bb1b5be185479
+-- sqlgen:begin functions/internal/_send.sql sha256:d87ed784c2ff41bd33bb0fa2a2778043456ebced82c56587f62e32ac00481252
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
   caller name,
@@ -3640,7 +4005,6 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_waiting boolean;
-  first record;
   is_new boolean := false;
   target_queue integer;
   is_direct boolean;
@@ -3681,10 +4045,39 @@ begin
         limit 1)
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
     exit when found;
-    first := sb_internal._first_send(_send.conversation_handle, quantity);
-    last_sequence := first.message_sequence_number;
-    is_new := first.is_new;
     is_waiting := false;
+    -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet, and there is
+    -- no peer to look at. (In a subtransaction the ids differ, and it goes the long way. Or not begun, but moved:
+    -- then its counter is locked, and there is no peer either.)
+    with counted as (
+      insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+      select b.conversation_handle, quantity - 1
+        from sb_internal.endpoint as b
+       where b.conversation_handle = _send.conversation_handle
+         and b.xmin = pg_current_xact_id()::xid
+         and b.is_initiator
+      returning send_counter.message_sequence_number)
+    select h as endpoint, n.message_sequence_number, o.queue_owner, o.receivers, o.is_queue_enabled,
+           o.is_retention_enabled, t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
+           null::uuid as conversation_group_id, null::smallint as priority, null::text as peer_state,
+           null::integer as queue_id, false as is_accepting, false as is_poison_watched, false as has_activation_event,
+           exists (
+             select 1
+               from sb_internal.message as m
+              where m.conversation_handle = h.conversation_handle
+                and m.message_type_id in (1, 2)) as is_ended, null::integer as peer_service_id
+      into c
+      from counted as n
+      join sb_internal.endpoint as h on h.conversation_handle = _send.conversation_handle
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type;
+    is_new := found;
+    last_sequence := case
+      when is_new then c.message_sequence_number
+      else sb_internal._first_send(_send.conversation_handle, quantity)
+    end;
     exit when last_sequence is not null;
   end loop;
 
@@ -3710,6 +4103,7 @@ begin
        and not o.is_retention_enabled
        and case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end
        and (t.validation = 'NONE' or _send.is_validated)
+       and current_setting('transaction_isolation') = 'read committed'
        and p.state <> 'DO'
        and d.is_accepting
        and not d.has_activation_event
@@ -3734,20 +4128,7 @@ begin
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.
-  if is_new then
-    select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
-           t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
-           null::uuid as conversation_group_id, null::smallint as priority, null::text as peer_state,
-           null::integer as queue_id, false as is_accepting, false as is_poison_watched, false as has_activation_event,
-           false as is_ended
-      into c
-      from sb_internal.endpoint as h
-      join sb_internal.service_status as o on o.service_id = h.service_id
-      left join sb_internal.contract_message as t
-        on t.service_contract_id = h.service_contract_id
-       and t.message_type_name = _send.message_type
-     where h.conversation_handle = _send.conversation_handle;
-  else
+  if not is_new then
     select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
            t.message_type_id, t.validation,
            case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
@@ -3757,7 +4138,7 @@ begin
              select 1
                from sb_internal.message as m
               where m.conversation_handle = h.conversation_handle
-                and m.message_type_id in (1, 2)) as is_ended
+                and m.message_type_id in (1, 2)) as is_ended, p.service_id as peer_service_id
       into c
       from sb_internal.endpoint as h
       join sb_internal.service_status as o on o.service_id = h.service_id
@@ -3860,6 +4241,7 @@ begin
     perform sb_internal._parked(e, is_waiting);
     return null;
   end if;
+  perform sb_internal._hold_service(c.peer_service_id);
   if c.peer_state = 'DO' then
     -- The peer has ended; its EndDialog has not arrived here yet. What it gets is discarded (R-220).
     return null;
@@ -4114,25 +4496,82 @@ comment on function sb_internal._sync_all_privileges() is
   'Turns what the catalog says of each role it names into privileges: for new functions and views, and after a restore without them. The caller holds the catalog lock.';
 revoke all on function sb_internal._sync_all_privileges() from public;
 -- sqlgen:end functions/internal/_sync_all_privileges.sql
--- sqlgen:begin functions/internal/_write_group.sql sha256:bff37dabe976fb04fb03a3cb47136b5bb26037ceb5968ddfef0c386a8b41b8fe
-create or replace function sb_internal._write_group(conversation_group_id uuid)
+-- sqlgen:begin functions/internal/_tie_loose_ends.sql sha256:25ac863408c3dddf38197fe73194f9556aafaafc379185de820a5e60cdded023
+create or replace function sb_internal._tie_loose_ends()
   returns void
   language plpgsql
   volatile
   parallel unsafe
   security invoker
   set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_bitmapscan = off
 as $$
+declare
+  l sb_internal.loose_end;
+  e sb_internal.endpoint;
 begin
-  update sb.conversation_group as g
-     set service_id = g.service_id
-   where g.conversation_group_id = _write_group.conversation_group_id;
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return;
+  end if;
+  for l in
+    select o.*
+      from sb_internal.loose_end as o
+     order by o.loose_end_id
+     limit 10000
+       for update skip locked
+  loop
+    -- Those who have the conversation or the group at work come first: another time.
+    perform 1
+       from sb.conversation_group as g
+      where g.conversation_group_id = l.conversation_group_id
+        for no key update skip locked;
+    continue when not found and exists (
+      select 1
+        from sb.conversation_group as g
+       where g.conversation_group_id = l.conversation_group_id);
+    select o.*
+      into e
+      from sb_internal.endpoint as o
+     where o.conversation_handle = l.conversation_handle
+       and o.state <> 'DO';
+    if found then
+      -- Moved, and perhaps once more since.
+      perform 1
+         from sb.conversation_group as g
+        where g.conversation_group_id = e.conversation_group_id
+          for no key update skip locked;
+      continue when not found;
+      update sb_internal.due as d
+         set conversation_group_id = o.conversation_group_id
+        from sb_internal.endpoint as o
+       where o.conversation_handle = l.conversation_handle
+         and d.conversation_handle = l.conversation_handle
+         and d.conversation_group_id <> o.conversation_group_id;
+      update sb_internal.retained_message as r
+         set conversation_group_id = o.conversation_group_id
+        from sb_internal.endpoint as o
+       where o.conversation_handle = l.conversation_handle
+         and r.conversation_handle = l.conversation_handle
+         and r.conversation_group_id <> o.conversation_group_id;
+    else
+      delete from sb_internal.due as d
+       where d.conversation_handle = l.conversation_handle;
+      delete from sb_internal.retained_message as r
+       where r.conversation_handle = l.conversation_handle;
+      delete from sb_internal.receive_cursor as c
+       where c.conversation_handle = l.conversation_handle;
+    end if;
+    perform sb_internal._leave_group(l.conversation_handle, l.conversation_group_id);
+    delete from sb_internal.loose_end as o
+     where o.loose_end_id = l.loose_end_id;
+  end loop;
 end
 $$;
-comment on function sb_internal._write_group(uuid) is
-  'For whoever joins a group, or leaves it to others: writes its row, so that a repeatable read transaction that sees the group as it was before fails (40001) rather than decide by that whether it ends with its own conversation. The caller holds the group lock.';
-revoke all on function sb_internal._write_group(uuid) from public;
--- sqlgen:end functions/internal/_write_group.sql
+comment on function sb_internal._tie_loose_ends() is
+  'Does for conversations that were ended or moved above read committed what those transactions could not: deletes or moves the rows that they did not see, and removes groups that are empty. Waits for nobody; at most 10000 a call.';
+revoke all on function sb_internal._tie_loose_ends() from public;
+-- sqlgen:end functions/internal/_tie_loose_ends.sql
 -- sqlgen:begin functions/internal/_xml_decode.sql sha256:9f5f785809143a9502925d3ca633e3e7a1212d7dfbf0a40280bc3ff73f2638d3
 -- The byte order mark and the XML declaration are cut off: what they say is spent once the bytes
 -- are characters, and only without a declaration can the rest stand inside an element
@@ -4355,6 +4794,34 @@ comment on function sb.after_restore() is
   'To be called after a data-only restore, a restore without owners or privileges, or a logical failover: forgets search hints and poison counts, which were written in another place, puts the queuing order behind every message, gives the system objects to the owner of sb, and grants anew what the catalog says of roles. For admins. Locks: the catalog.';
 revoke all on function sb.after_restore() from public;
 -- sqlgen:end functions/admin/after_restore.sql
+-- sqlgen:begin functions/admin/error_broker_conversations.sql sha256:2e7c557062f0b5591af7437f95596044fba6f0c25f6557983b176b28d2c7e98e
+create or replace function sb.error_broker_conversations()
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._error_broker_conversations(current_user);
+end;
+comment on function sb.error_broker_conversations() is
+  'ALTER DATABASE SET ERROR_BROKER_CONVERSATIONS: every conversation gets an Error -9719 and is to be ended by its application; the broker is enabled and keeps its instance (R-121). Admins only. Errors: 42501, 25001 above read committed. Locks: the catalog, then all messaging tables: waits until no transaction uses them and holds off new ones until commit.';
+revoke all on function sb.error_broker_conversations() from public;
+-- sqlgen:end functions/admin/error_broker_conversations.sql
+-- sqlgen:begin functions/admin/maintain.sql sha256:3aaef929328d6b05db69c16e9bc05543c638c5a07dd7b714638b6134ce48768c
+create or replace function sb.maintain()
+  returns void
+  language sql
+  volatile
+  parallel unsafe
+  security invoker
+begin atomic
+  select sb_internal._maintain(current_user);
+end;
+comment on function sb.maintain() is
+  'Housekeeping, bounded and never needed for correctness: removes orphaned messages, what conversations ended above read committed have left, and leftovers of dropped queues, delivers what can be delivered, writes down reached poison limits, repeats activation events, drops roles that no longer exist from the access lists. Skips what is locked. For admins; call it about once a minute (the activator does).';
+revoke all on function sb.maintain() from public;
+-- sqlgen:end functions/admin/maintain.sql
 -- sqlgen:begin functions/activation/_activation_plan.sql sha256:0740e95b9937df968fccc2f9d486d3d297366fb82ec5e0f6ccd200485aeb9b90
 create or replace function sb_internal._activation_plan(caller name, queue_names text[])
   returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
@@ -4522,6 +4989,49 @@ comment on function sb_internal._probe_queue(name, integer) is
   'A look at what the next receive would get, behind sb.probe_queue.';
 revoke all on function sb_internal._probe_queue(name, integer) from public;
 -- sqlgen:end functions/activation/_probe_queue.sql
+-- sqlgen:begin functions/activation/_take_reader.sql sha256:a78ac9589ce0073aa5b24df688a2200e1c98e43979e293bc104697e1c67f9980
+create or replace function sb_internal._take_reader(
+  caller name,
+  queue_id integer,
+  max_readers integer,
+  for_session boolean
+)
+  returns boolean
+  language plpgsql
+  volatile
+  parallel unsafe
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  slots integer;
+  is_admin boolean;
+begin
+  -- Asked before every receive, so the usual answers first: the owner of sb, and so of this function, or by name.
+  select coalesce(least(q.max_readers, _take_reader.max_readers), 1),
+         _take_reader.caller = current_user or _take_reader.caller = any (b.admins)
+    into slots, is_admin
+    from sb_internal.queue as q
+   cross join sb_internal.broker as b
+   where q.queue_id = _take_reader.queue_id;
+  if is_admin is not true then
+    perform sb_internal._require_admin(_take_reader.caller, 'take a reader slot');
+  end if;
+  for slot in 0 .. coalesce(slots, 0) - 1 loop
+    if (case when _take_reader.for_session
+         then pg_try_advisory_lock(sb_internal._reader_slot(_take_reader.queue_id, slot))
+         else pg_try_advisory_xact_lock(sb_internal._reader_slot(_take_reader.queue_id, slot)) end)
+    then
+      return true;
+    end if;
+  end loop;
+  return false;
+end
+$$;
+comment on function sb_internal._take_reader(name, integer, integer, boolean) is
+  'The reader limit behind sb.take_reader.';
+revoke all on function sb_internal._take_reader(name, integer, integer, boolean) from public;
+-- sqlgen:end functions/activation/_take_reader.sql
 -- sqlgen:begin functions/activation/activation_plan.sql sha256:3c690631352773e19c64a903ca32a63083a4f3cf929f7877715c716b112cdfc0
 create or replace function sb.activation_plan(queue_names text[] default '{}')
   returns table (queue_id integer, queue_name text, is_on boolean, max_readers integer, surplus_readers integer,
@@ -4653,6 +5163,16 @@ select q.name,
 comment on view sb.service_queues is
   'Queues that the reader owns or may receive from. is_receive_enabled and is_enqueue_enabled go together (R-050) and are false as soon as the poison limit is reached, also before that is written down; is_poison_disabled tells those from queues that were stopped by hand, until they are started again.';
 -- sqlgen:end views/service_queues.sql
+-- sqlgen:begin triggers/service_status_of_contracts.sql sha256:fcc903b4d067b8a7062c239a8f67f79ec65f4351525323a9997bcb0012b9259b
+create or replace trigger service_contract_status
+  after insert or delete on sb_internal.service_contract
+  for each row execute function sb_internal._refresh_service_status();
+-- sqlgen:end triggers/service_status_of_contracts.sql
+-- sqlgen:begin triggers/service_status_of_routes.sql sha256:c820a3b3468dc1efa5a7e811b0ddfb5285f148fa506370d83d45e936b5c4321f
+create or replace trigger route_status
+  after insert or update or delete on sb_internal.route
+  for each row execute function sb_internal._refresh_service_status();
+-- sqlgen:end triggers/service_status_of_routes.sql
 -- sqlgen:begin grants/grants.sql sha256:c517f362e6788c01300b48ab9f7d1cab138c677a3ddefc777b27d4d2dca46037
 -- The whole grant matrix. Nobody but the owner has anything, until a verb gives it:
 --
@@ -4724,3 +5244,16 @@ end
 $$;
 insert into sb_internal.meta(version, name) values (3, 'v0_2');
 -- sqlgen:done
+
+-- Fills the new columns.
+update sb_internal.broker as b
+   set singleton = b.singleton;
+alter table sb_internal.service_status
+  alter column service_name set not null,
+  alter column service_owner set not null,
+  alter column senders set not null,
+  alter column contracts set not null,
+  alter column broker_instance set not null,
+  alter column has_priorities set not null,
+  alter column is_local_only set not null,
+  add constraint service_status_service_name_key unique (service_name);

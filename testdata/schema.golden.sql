@@ -166,6 +166,17 @@ create table sb_internal.group_backoff (
 comment on table sb_internal.group_backoff is
   'Groups whose handler failed: receive without for_… leaves them alone until not_before. Written by activators in transactions of their own.';
 
+create table sb_internal.loose_end (
+  loose_end_id bigint not null,
+  conversation_handle uuid not null,
+  conversation_group_id uuid not null,
+  constraint loose_end_pkey PRIMARY KEY (loose_end_id)
+);
+comment on table sb_internal.loose_end is
+  'Conversations that left their group, by END or MOVE, in a transaction above read committed. What its snapshot did not have of them, and whether the group is empty, maintain sees to (_tie_loose_ends).';
+
+create sequence sb_internal.loose_end_loose_end_id_seq as bigint increment 1 minvalue 1 maxvalue 9223372036854775807 start 1 cache 1;
+
 create table sb_internal.message (
   queuing_order bigint not null,
   message_sequence_number bigint not null,
@@ -350,6 +361,7 @@ create table sb_internal.route (
   constraint route_name_key UNIQUE (name),
   constraint route_pkey PRIMARY KEY (route_id)
 );
+CREATE TRIGGER route_status AFTER INSERT OR DELETE OR UPDATE ON sb_internal.route FOR EACH ROW EXECUTE FUNCTION sb_internal._refresh_service_status();
 comment on table sb_internal.route is
   'Routes; null service or instance is a wildcard, lifetime is when the route expires.';
 
@@ -392,6 +404,7 @@ create table sb_internal.service_contract (
   constraint service_contract_service_id_fkey FOREIGN KEY (service_id) REFERENCES sb_internal.service(service_id) ON DELETE CASCADE
 );
 CREATE INDEX service_contract_service_contract_id_idx ON sb_internal.service_contract USING btree (service_contract_id);
+CREATE TRIGGER service_contract_status AFTER INSERT OR DELETE ON sb_internal.service_contract FOR EACH ROW EXECUTE FUNCTION sb_internal._refresh_service_status();
 comment on table sb_internal.service_contract is
   'The contracts a service accepts as target.';
 
@@ -409,13 +422,27 @@ create table sb_internal.service_status (
   has_activation_event boolean not null,
   queue_owner name not null,
   receivers name[] not null,
+  service_name text collate "C" not null,
+  service_owner name not null,
+  senders name[] not null,
+  contracts integer[] not null,
+  broker_instance uuid not null,
+  has_priorities boolean not null,
+  is_local_only boolean not null,
   constraint service_status_pkey PRIMARY KEY (service_id),
-  constraint service_status_service_id_fkey FOREIGN KEY (service_id) REFERENCES sb_internal.service(service_id) ON DELETE CASCADE
+  constraint service_status_service_id_fkey FOREIGN KEY (service_id) REFERENCES sb_internal.service(service_id) ON DELETE CASCADE,
+  constraint service_status_service_name_key UNIQUE (service_name)
 );
+comment on column sb_internal.service_status.contracts is
+  'Ids of the contracts that the service accepts as a target.';
+comment on column sb_internal.service_status.has_priorities is
+  'There is a conversation priority but 5.';
 comment on column sb_internal.service_status.is_accepting is
   'Broker and queue are switched on.';
+comment on column sb_internal.service_status.is_local_only is
+  'All routes say LOCAL, and for everything: where a dialog goes need not be looked up.';
 comment on table sb_internal.service_status is
-  'What SEND and RECEIVE have to know of a service, its queue and the broker, in one row: one probe instead of three. Written by triggers on those tables only (_refresh_service_status).';
+  'What begin_dialog, SEND and RECEIVE have to know of a service, its queue, the broker and the routes, in one row: one probe instead of many. Written by triggers on those tables only (_refresh_service_status).';
 
 create table sb_internal.state (
   conversation_group_id uuid not null,

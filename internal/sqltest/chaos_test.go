@@ -323,7 +323,7 @@ var expected = map[string][]string{
 	"end":        {"S8426", "S8427"},
 	"move":       {"S8426", "S8436", "S8438"},
 	"timer":      {"S8426", "S8410", "S8458"},
-	"cancel":     {"S8426"},
+	"cancel":     {"S8426", "S8458"},
 	"receive":    {"S8426", "S8436"},
 	"group":      {},
 	"state":      {"S8436"},

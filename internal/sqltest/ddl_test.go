@@ -976,3 +976,36 @@ select sb.create_queue('Watch'),
 	wantRows(t, "end", received(s, "Watch"), "EndDialog|")
 	wantRows(t, "left over", s.Query("select count(*) from sb_internal.event_notification"), "0")
 }
+
+// The poison limit switches a queue off without the catalog lock: what SEND knows of the queue must not be written anew
+// by somebody who looked before that was committed.
+func TestPoisonDisableBesideDDL(t *testing.T) {
+	t.Parallel()
+	for name, ddl := range map[string]string{
+		"option":   "select sb.set_option('honor_broker_priority', 'on')",
+		"priority": "select sb.create_broker_priority('p', priority_level => 7)",
+		"route":    "select sb.create_route('r', 'LOCAL', service_name => 'Elsewhere')",
+		"grant":    "select sb.grant_send('Warehouse', 'public')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, s := newApplication(t)
+			beginAndSend(s, "bad")
+			poison(s, "WarehouseQueue")
+			s.Begin()
+			s.Exec("select * from sb.receive('WarehouseQueue')")
+			other := db.Session(t, "other")
+			done := other.GoExec(ddl)
+			pgtest.WaitBlocked(t, other, s)
+			s.Commit()
+			if err := pgtest.Wait(t, done); err != nil {
+				t.Fatal(err)
+			}
+			wantRows(t, "status", s.Query(`
+select t.is_accepting, t.is_queue_enabled, q.is_enabled
+  from sb_internal.service_status as t
+  join sb_internal.queue as q on q.queue_id = t.queue_id
+ where q.name = 'WarehouseQueue' `), "f|f|f")
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package sqltest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,7 +124,7 @@ func TestDropsNeedReadCommitted(t *testing.T) {
 	s.Exec(`
 select sb.create_contract('K', sent_by_any => '{DEFAULT}'), sb.create_queue('Q'), sb.create_queue('Other'), sb.create_service('S', 'Q')`)
 	for _, isolation := range []string{"repeatable read", "serializable"} {
-		for _, verb := range []string{"drop_service('S')", "drop_contract('K')", "alter_service('S', 'Other')", "new_broker()"} {
+		for _, verb := range []string{"drop_service('S')", "drop_contract('K')", "alter_service('S', 'Other')", "new_broker()", "error_broker_conversations()"} {
 			s.Exec("begin isolation level " + isolation)
 			s.ExecError("25001", "select sb."+verb)
 			s.Rollback()
@@ -130,7 +132,8 @@ select sb.create_contract('K', sent_by_any => '{DEFAULT}'), sb.create_queue('Q')
 	}
 }
 
-// A group ends with its last conversation. Who cannot see that another one has joined must not end it.
+// A group ends with its last conversation. Who cannot see that another one has joined must not end it, nor leave one
+// behind for good that he cannot see to be empty.
 func TestGroupsOnOldSnapshots(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *pgtest.Session, handle, other, sibling string){
@@ -155,11 +158,114 @@ func TestGroupsOnOldSnapshots(t *testing.T) {
 			old.Exec("begin isolation level repeatable read")
 			old.Query("select from sb.broker")
 			change(rival, handle, other, sibling)
-			old.ExecError("40001", "select sb.end_conversation($1::uuid)", handle)
-			old.Rollback()
-			wantValue(t, "conversations without a group", old.Value(`
+			old.Exec("select sb.end_conversation($1::uuid)", handle)
+			old.Commit()
+			check := func(when string) {
+				t.Helper()
+				wantValue(t, "conversations without a group "+when, old.Value(`
 select count(*) from sb_internal.endpoint as e
  where not exists (select from sb.conversation_group as g where g.conversation_group_id = e.conversation_group_id)`), "0")
+			}
+			check("before maintain")
+			old.Exec("select sb.maintain()")
+			check("after maintain")
+			wantValue(t, "groups without a conversation", old.Value(`
+select count(*) from sb.conversation_group as g
+ where not exists (select from sb_internal.endpoint as e where e.conversation_group_id = g.conversation_group_id)`), "0")
+		})
+	}
+}
+
+// What has come to a conversation since the snapshot does not outlive its END, and follows its MOVE.
+func TestLooseEnds(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *pgtest.Session, left, right string){
+		"timer": func(s *pgtest.Session, left, _ string) {
+			s.Exec("select sb.begin_conversation_timer($1::uuid, '1 h')", left)
+		},
+		"state": func(s *pgtest.Session, left, _ string) {
+			s.Exec("select sb.set_state($1::uuid, '{}')", groupOf(s, left))
+		},
+		"cursor and retained messages": func(s *pgtest.Session, _, right string) {
+			s.Exec("select sb.alter_queue('LeftQueue', retention => true)")
+			s.Exec("select sb.send_batch($1::uuid, 'Note', array_fill('x'::bytea, array[100]))", right)
+			wantValue(t, "received", s.Value("select count(*) from sb.receive('LeftQueue')"), "100")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, old, rival := newTalk(t)
+			left, right := startTalk(old, "zero")
+			take(old, "'RightQueue'")
+			old.Exec("begin isolation level repeatable read")
+			old.Query("select from sb.broker")
+			change(rival, left, right)
+			old.Exec("select sb.end_conversation($1::uuid)", left)
+			old.Commit()
+			old.Exec("select sb.end_conversation($1::uuid)", right)
+			old.Exec("select sb.maintain()")
+			wantRows(t, "left over", leftOver(old))
+		})
+	}
+	t.Run("timer of a moved conversation", func(t *testing.T) {
+		t.Parallel()
+		_, old, rival := newTalk(t)
+		left, other := beginTalk(old), beginTalk(old)
+		old.Exec("begin isolation level repeatable read")
+		old.Query("select from sb.broker")
+		rival.Exec("select sb.begin_conversation_timer($1::uuid, '1 h')", left)
+		old.Exec("select sb.move_conversation($1::uuid, $2::uuid)", left, groupOf(old, other))
+		old.Commit()
+		old.Exec("select sb.maintain()")
+		passTime(old, "2 h")
+		wantRows(t, "received", take(old, fmt.Sprintf("'LeftQueue', for_group => '%s'", groupOf(old, other))), "DialogTimer")
+	})
+	t.Run("held by others", func(t *testing.T) {
+		t.Parallel()
+		_, old, rival := newTalk(t)
+		left := beginTalk(old)
+		group := groupOf(old, left)
+		old.Exec("begin isolation level repeatable read")
+		old.Exec("select sb.end_conversation($1::uuid)", left)
+		old.Commit()
+		rival.Begin()
+		rival.Exec("select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation_group => $1::uuid)", group)
+		old.Exec("select sb.maintain()") // waits for nobody
+		rival.Rollback()
+		wantValue(t, "groups", old.Value("select count(*) from sb.conversation_group"), "1")
+		old.Exec("select sb.maintain()")
+		wantRows(t, "left over", leftOver(old))
+	})
+}
+
+// Who has not seen that a service has moved to another queue must not put anything into the old one.
+func TestServiceMovedSinceSnapshot(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"send":         "select sb.send($left, 'Note', 'x')",
+		"first send":   "select sb.send(sb.begin_dialog('Left', 'Right', 'Talk'), 'Note', 'x')",
+		"end":          "select sb.end_conversation($left)",
+		"timer":        "select sb.begin_conversation_timer($right, '1 h')",
+		"begin mortal": "select sb.begin_dialog('Right', 'Left', 'Talk', lifetime => '1 h')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, old, rival := newTalk(t)
+			left, right := startTalk(old, "zero")
+			old.Exec("select sb.create_queue('NewQueue')")
+			statement := strings.NewReplacer("$left", "'"+left+"'", "$right", "'"+right+"'").Replace(statement)
+			old.Exec("begin isolation level repeatable read")
+			old.Query("select from sb.broker")
+			rival.Exec("select sb.alter_service('Right', 'NewQueue')")
+			old.ExecError("40001", statement)
+			old.Rollback()
+			old.Exec("begin isolation level repeatable read")
+			old.Exec(statement)
+			old.Commit()
+			wantRows(t, "in the old queue", old.Query(`
+select from sb.queue_messages as m where m.queue_name = 'RightQueue'
+ union all
+select from sb_internal.due as d join sb.service_queues as q on q.queue_id = d.queue_id where q.name = 'RightQueue'`))
 		})
 	}
 }
@@ -185,4 +291,38 @@ func TestWaitingDropLetsOthersBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantValue(t, "endpoints", dropper.Value("select count(*) from sb_internal.endpoint"), "0")
+}
+
+// Nor does one that has the name already and waits for what has begun before that.
+func TestDropWithTheNameGivesItBack(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	first, second, dropper, other := db.Session(t, "first"), db.Session(t, "second"), db.Session(t, "dropper"), db.Session(t, "other")
+	other.Exec("select sb.create_queue('Q'), sb.create_service('S', 'Q'), sb.create_queue('Doomed'), sb.create_service('Doomed', 'Doomed', '{DEFAULT}')")
+	begin := func() { other.Exec("select sb.send(sb.begin_dialog('S', 'Doomed'), 'DEFAULT', 'x'::text)") }
+	begin()
+	first.Begin()
+	wantValue(t, "first", first.Value("select count(*) from sb.receive('Doomed', 1)"), "1")
+	dropped := dropper.GoExec("select sb.drop_service('Doomed')")
+	for insists := time.Now().Add(7 * time.Second); time.Now().Before(insists); {
+		pgtest.WaitBlocked(t, dropper, first)
+	}
+	begin()
+	second.Begin()
+	wantValue(t, "second", second.Value("select count(*) from sb.receive('Doomed', 1)"), "1")
+	first.Commit() // the first pass is over, the second meets the new dialog
+	pgtest.WaitBlocked(t, dropper, second)
+	for deadline := time.Now().Add(4 * time.Second); time.Now().Before(deadline); {
+		if took := elapsed(func() {
+			other.Begin()
+			begin()
+			other.Rollback()
+		}); took > 2*time.Second {
+			t.Fatalf("begin_dialog and send took %v", took)
+		}
+	}
+	second.Commit()
+	if err := wait(t, dropped); err != nil {
+		t.Fatal(err)
+	}
 }

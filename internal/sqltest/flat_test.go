@@ -31,6 +31,17 @@ func TestFlatSendOnReusedDialogUnderSnapshot(t *testing.T) {
 	wantFlat(t, "send", took.first(), took.last(), 2)
 }
 
+// A process that lives long has begun and ended many dialogs in its group.
+func TestFlatBeginInGroupUnderSnapshot(t *testing.T) {
+	f := newFlat(t)
+	handle := f.dialogs("Work", 1)[0]
+	f.holdSnapshot()
+	statement := fmt.Sprintf("select sb.end_conversation(sb.begin_dialog('Client', 'WorkService', related_conversation => '%s'))", handle)
+	before := f.times(200, "%s", statement)
+	f.times(3000, "%s", statement)
+	wantFlat(t, "begin and end", before, f.times(200, "%s", statement), 3)
+}
+
 // Received messages stay as dead rows at the front of the index.
 func TestFlatReceiveUnderSnapshot(t *testing.T) {
 	for _, test := range []struct {

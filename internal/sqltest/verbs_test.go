@@ -1204,3 +1204,66 @@ func TestTwoFirstSends(t *testing.T) {
 		wantRows(t, name, take(b, "'RightQueue'"), want...)
 	}
 }
+
+// SEND sees an Error that lies before it also on a conversation that this transaction has moved, or begun.
+func TestSendAfterErrorInOneTransaction(t *testing.T) {
+	t.Parallel()
+	_, a, _ := newTalk(t)
+	moved, other := beginTalk(a), beginTalk(a)
+	a.Exec("select sb.error_broker_conversations()")
+	a.Begin()
+	a.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moved, groupOf(a, other))
+	a.ExecError("S8429", "select sb.send($1::uuid, 'Note', 'x')", moved)
+	a.Rollback()
+	a.Begin()
+	begun := beginTalk(a)
+	a.Exec("select sb.error_broker_conversations()")
+	a.ExecError("S8429", "select sb.send($1::uuid, 'Note', 'x')", begun)
+	a.Rollback()
+	// Moved in the transaction in which it sends for the first time.
+	moved = beginTalk(a)
+	a.Begin()
+	a.Exec("select sb.move_conversation($1::uuid, $2::uuid)", moved, groupOf(a, beginTalk(a)))
+	say(a, moved, "zero", "one")
+	a.Commit()
+	wantRows(t, "received", take(a, "'RightQueue'"), "zero", "one")
+}
+
+// A conversation without a group, as 0.1.0 could leave it, can be ended; it takes no other with it, and nobody waits for it.
+func TestConversationWithoutGroup(t *testing.T) {
+	t.Parallel()
+	_, a, _ := newTalk(t)
+	handle := beginTalk(a)
+	a.Exec("delete from sb.conversation_group")
+	a.ExecError("S8426", "select * from sb.receive('LeftQueue', for_conversation => $1::uuid)", handle)
+	sibling := a.Value("select sb.begin_dialog('Left', 'Right', 'Talk', related_conversation => $1::uuid)", handle)
+	a.Exec("select sb.error_broker_conversations()")
+	wantRows(t, "received", take(a, "'LeftQueue', for_conversation => '"+sibling+"'"), "Error -9719")
+	for _, h := range []string{handle, sibling} {
+		a.Exec("select sb.end_conversation($1::uuid)", h)
+	}
+	wantRows(t, "left over", leftOver(a))
+}
+
+// The group id in a message row is a hint: a message that came while its conversation was moved has an old one, and
+// hides nothing that lies behind it in that group.
+func TestOldHintBehindLockedGroups(t *testing.T) {
+	t.Parallel()
+	_, a, reader := newTalk(t)
+	left, busy := startTalk(a, "busy")
+	a.Exec("select sb.send_batch($1::uuid, 'Note', array_fill('busy'::bytea, array[400]))", left)
+	_, moved := startTalk(a, "moved")
+	group := groupOf(a, moved)
+	a.Exec("update sb_internal.endpoint set conversation_group_id = $1::uuid where conversation_handle = $2::uuid", groupOf(a, busy), moved)
+	_, free := startTalk(a, "free")
+	a.Exec("update sb_internal.message set conversation_group_id = $1::uuid where conversation_handle = $2::uuid", group, free)
+	a.Exec("update sb_internal.endpoint set conversation_group_id = $1::uuid where conversation_handle = $2::uuid", group, free)
+	reader.Begin()
+	reader.Exec("select from sb.conversation_group where conversation_group_id = $1::uuid for update", groupOf(a, busy))
+	for range 20 {
+		a.Begin()
+		wantRows(t, "received", take(a, "'RightQueue'"), "free")
+		a.Rollback()
+		a.Exec("select sb.alter_queue('RightQueue', enabled => true)") // forgets the rollback
+	}
+}

@@ -30,6 +30,7 @@ begin
   if fires_at > e.lifetime then
     perform sb_internal._raise('S8410', array[e.conversation_handle::text]);
   end if;
+  perform sb_internal._hold_service(e.service_id);
   select s.queue_id
     into queue
     from sb_internal.service as s

@@ -53,26 +53,25 @@ begin
        from sb_internal.service as s
        join sb_internal.contract as k on k.name = _begin_dialog.on_contract
       where s.name = _begin_dialog.from_service
-        for key share;
+        for share;  -- also against alter_service: see _hold_service
   end if;
-  select s.service_id, q.name as queue_name, q.owner, q.receivers,
-         k.service_contract_id, k.owner as contract_owner, k.referencers,
-         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities
+  select s.service_id, s.queue_id, s.queue_owner, s.receivers, s.broker_instance, s.has_priorities,
+         k.service_contract_id, k.owner as contract_owner, k.referencers
     into c
-    from sb_internal.broker as b
-    left join sb_internal.service as s on s.name = _begin_dialog.from_service
-    left join sb_internal.queue as q on q.queue_id = s.queue_id
+    from sb_internal.service_status as s
     left join sb_internal.contract as k on k.name = _begin_dialog.on_contract
-   where b.singleton;
-  if c.service_id is null then
+   where s.service_name = _begin_dialog.from_service;
+  if not found then
     perform sb_internal._require_name(_begin_dialog.from_service, 'service', 128);
     perform sb_internal._raise('S8423', array[_begin_dialog.from_service]);
   end if;
-  if _begin_dialog.caller <> c.owner and not (_begin_dialog.caller = any (c.receivers))
-    and not sb_internal._may(_begin_dialog.caller, c.owner, c.receivers)
+  if _begin_dialog.caller <> c.queue_owner and not (_begin_dialog.caller = any (c.receivers))
+    and not sb_internal._may(_begin_dialog.caller, c.queue_owner, c.receivers)
   then
-    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || c.queue_name
-      || ' and so not begin dialogs from service ' || _begin_dialog.from_service]);
+    perform sb_internal._raise('42501', array[_begin_dialog.caller::text, 'receive from queue ' || q.name
+      || ' and so not begin dialogs from service ' || _begin_dialog.from_service])
+       from sb_internal.queue as q
+      where q.queue_id = c.queue_id;
   end if;
   if c.service_contract_id is null then
     perform sb_internal._require_name(_begin_dialog.on_contract, 'contract', 128);
@@ -95,14 +94,7 @@ begin
     if conversation_group is null then
       perform sb_internal._raise('S8426', array[_begin_dialog.related_conversation::text]);
     end if;
-    if not exists (
-      select 1
-        from sb_internal.endpoint as e
-       where e.conversation_handle = _begin_dialog.related_conversation
-         and e.service_id = c.service_id)
-    then
-      perform sb_internal._raise('S9610', array[_begin_dialog.from_service, conversation_group::text]);
-    end if;
+    perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);
   elsif _begin_dialog.related_conversation_group is not null then
     conversation_group := _begin_dialog.related_conversation_group;
     perform sb_internal._join_group(conversation_group, c.service_id, _begin_dialog.from_service);

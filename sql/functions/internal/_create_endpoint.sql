@@ -30,9 +30,6 @@ begin
     _create_endpoint.lifetime, _create_endpoint.service_id, _create_endpoint.service_contract_id,
     _create_endpoint.priority, _create_endpoint.is_initiator,
     _create_endpoint.far_service, _create_endpoint.far_broker_instance);
-  if _create_endpoint.conversation_group_id is not null then
-    perform sb_internal._write_group(_create_endpoint.conversation_group_id);
-  end if;
   if _create_endpoint.lifetime is not null then
     -- Holds off alter_service, which moves due rows: the queue read next is the right one.
     lock table sb_internal.message in access share mode;

@@ -21,26 +21,15 @@ begin
     perform 1
        from sb_internal.service as s
       where s.name = e.far_service
-        for key share;
+        for share;  -- also against alter_service: see _hold_service
   end if;
-  select s.service_id, s.owner, s.senders, o.owner as own, o.name as own_name, t.queue_id, t.is_accepting,
-         t.is_poison_watched, t.has_activation_event,
-         exists (
-           select 1
-             from sb_internal.service_contract as a
-            where a.service_id = s.service_id
-              and a.service_contract_id = e.service_contract_id) as is_accepted,
-         b.broker_instance, cardinality(b.priority_levels) > 1 as has_priorities,
-         (select bool_and(r.remote_service_name is null and r.broker_instance is null and r.address = 'LOCAL'
-            and r.lifetime is null)
-            from sb_internal.route as r) as is_local_only
+  select t.service_id, t.service_owner, t.senders, t.queue_id, t.is_accepting, t.is_poison_watched,
+         t.has_activation_event, t.contracts, t.broker_instance, t.has_priorities, t.is_local_only,
+         o.service_name as own_name, o.service_owner as own
     into target
-    from sb_internal.service as s
-    join sb_internal.service_status as t on t.service_id = s.service_id
-    join sb_internal.service as o on o.service_id = e.service_id
-   cross join sb_internal.broker as b
-   where s.name = e.far_service
-     and b.singleton;
+    from sb_internal.service_status as t
+    join sb_internal.service_status as o on o.service_id = e.service_id
+   where t.service_name = e.far_service;
   -- Where there is no route but AutoCreatedLocal, the way of everything leads here.
   if (target.is_local_only and (e.far_broker_instance is null or e.far_broker_instance = target.broker_instance::text))
       is not true
@@ -63,13 +52,15 @@ begin
   then
     return;
   end if;
-  if target.own <> target.owner and not sb_internal._may(target.own, target.owner, target.senders) then
+  if target.own <> target.service_owner
+    and not sb_internal._may(target.own, target.service_owner, target.senders)
+  then
     outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8494,
       'The owner of the initiating service has no permission to send to service "' || e.far_service || '".');
     return;
   end if;
-  if not target.is_accepted then
+  if e.service_contract_id <> all (target.contracts) then
     outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8408,
       'The service "' || e.far_service || '" does not accept the contract of the dialog.');

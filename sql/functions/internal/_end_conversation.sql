@@ -80,7 +80,7 @@ begin
            limit 1)
     into last_sequence;
 
-  select p.conversation_group_id, p.priority, p.state, q.queue_id,
+  select p.conversation_group_id, p.priority, p.state, p.service_id, q.queue_id,
          b.is_broker_enabled and sb_internal._queue_is_on(q.queue_id) as is_on,
          exists (
            select 1
@@ -106,6 +106,7 @@ begin
 
   -- A peer that never came to be, or is gone, is told nothing.
   if target.queue_id is not null and target.state <> 'DO' then
+    perform sb_internal._hold_service(target.service_id);
     insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
       message_type_id, conversation_handle, conversation_group_id, priority, message_body)
     values (nextval('sb_internal.queuing_order'),

@@ -14,6 +14,7 @@ create or replace function sb_internal._error_broker_conversations(caller name)
   set jit = off
 as $$
 begin
+  perform sb_internal._require_read_committed('error_broker_conversations');
   perform sb_internal._require_admin(_error_broker_conversations.caller, 'end all conversations with an error');
   perform sb_internal._lock_catalog();
   perform sb_internal._stop_messaging();

@@ -28,7 +28,7 @@ begin
      where o.conversation_handle = e.conversation_handle;
   end if;
   if e.state <> 'DO' then
-    perform sb_internal._leave_group(e.conversation_group_id);
+    perform sb_internal._leave_group(e.conversation_handle, e.conversation_group_id);
   end if;
 end
 $$;

@@ -17,13 +17,13 @@ declare
   give_up_at timestamptz := clock_timestamp() + nullif(own_timeout, '0')::interval;  -- null: never
   insist_at timestamptz := clock_timestamp() + interval '5 seconds';
   is_polite boolean;
-  is_at_name boolean;
+  has_name boolean;
   handle uuid;
   handles uuid[];
 begin
   loop
     is_polite := clock_timestamp() < insist_at;
-    is_at_name := false;
+    has_name := false;
     perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
     begin
       for pass in 1..2 loop
@@ -59,9 +59,9 @@ begin
         end loop;
         -- Keeps new ones from coming (_share_names; above read committed the row). Late, since it stops work
         -- that has nothing to do with the conversations locked so far; the second pass takes those that came
-        -- before it. Who waits for a name holds up everybody who would share it, behind one transaction that may
-        -- stay open for hours: so never for long.
-        is_at_name := true;
+        -- before it. Who waits for a name, or waits for something else while he has it, holds up everybody who
+        -- would share it, behind one transaction that may stay open for hours: so from here on never for long.
+        has_name := true;
         perform set_config('lock_timeout', case when is_polite then '50ms' else '500ms' end, true);
         if _lock_conversations.kind = 'service' then
           perform pg_advisory_xact_lock(8423, hashtext(_lock_conversations.name));
@@ -76,8 +76,6 @@ begin
             where k.service_contract_id = _lock_conversations.id
               for update;
         end if;
-        perform set_config('lock_timeout', case when is_polite then '50ms' else own_timeout end, true);
-        is_at_name := false;
       end loop;
       perform set_config('lock_timeout', own_timeout, true);
       select array_agg(e.conversation_handle order by e.conversation_handle)
@@ -88,7 +86,7 @@ begin
       return coalesce(handles, '{}');
     exception
       when lock_not_available then
-        if not is_polite and not is_at_name or clock_timestamp() >= give_up_at then
+        if not is_polite and not has_name or clock_timestamp() >= give_up_at then
           raise;
         end if;
       when deadlock_detected then

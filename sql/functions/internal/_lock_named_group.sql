@@ -24,7 +24,11 @@ begin
         join sb_internal.service as s on s.service_id = e.service_id
        where e.conversation_handle = _lock_named_group.for_conversation
          and e.state <> 'DO'
-         and s.queue_id = _lock_named_group.queue_id;
+         and s.queue_id = _lock_named_group.queue_id
+         and exists (
+           select 1
+             from sb.conversation_group as g
+            where g.conversation_group_id = e.conversation_group_id);  -- see _lock_group_of
       if not found then
         perform sb_internal._raise('S8426', array[_lock_named_group.for_conversation::text]);
       end if;

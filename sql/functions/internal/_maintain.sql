@@ -43,6 +43,7 @@ begin
            and d.due_at <= sb_internal._now()));
   perform sb_internal._prune_roles();
   perform sb_internal._drop_stale_sequences();
+  perform sb_internal._tie_loose_ends();  -- last: it locks groups
 end
 $$;
 comment on function sb_internal._maintain(name) is

@@ -83,7 +83,6 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
-  perform sb_internal._write_group(_move_conversation.conversation_group_id);
   perform sb_internal._lock_counter(e.conversation_handle);
   -- Messages before due rows, as alter_service.
   update sb_internal.message as m
@@ -95,7 +94,7 @@ begin
   update sb_internal.retained_message as r
      set conversation_group_id = _move_conversation.conversation_group_id
    where r.conversation_handle = e.conversation_handle;
-  perform sb_internal._leave_group(e.conversation_group_id);
+  perform sb_internal._leave_group(e.conversation_handle, e.conversation_group_id);
 end
 $$;
 comment on function sb_internal._move_conversation(name, uuid, uuid) is

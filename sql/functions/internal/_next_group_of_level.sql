@@ -22,6 +22,7 @@ declare
   tried uuid[] := '{}'::uuid[];
   oldest_due timestamptz;
   stepped uuid;
+  stepped_to bigint := 9223372036854775807;
   wrapped boolean := false;
   first_step uuid;
 begin
@@ -104,13 +105,7 @@ begin
         from sb_internal.message as m
        where m.queue_id = _next_group_of_level.queue_id
          and m.priority = _next_group_of_level.level
-         and m.conversation_group_id > stepped
-         -- Not by an orphan: there may be more behind it in the same group. A value, not a join, which the
-         -- planner might begin at the other end.
-         and (
-           select e.state
-             from sb_internal.endpoint as e
-            where e.conversation_handle = m.conversation_handle) <> 'DO'
+         and (m.conversation_group_id, m.queuing_order) > (stepped, stepped_to)
        order by m.conversation_group_id, m.queuing_order
        limit 1;
       if not found or wrapped and candidate.conversation_group_id > first_step then
@@ -120,12 +115,23 @@ begin
         continue;
       end if;
       stepped := candidate.conversation_group_id;
+      stepped_to := 9223372036854775807;
       continue when stepped = any (tried);
       conversation_group_id := sb_internal._claim(candidate.conversation_handle);
       if conversation_group_id is not null then
         conversation_handle := candidate.conversation_handle;
         found_at := candidate.queuing_order;
         exit;
+      end if;
+      -- An orphan, or a message with an old hint: there may be more behind it in the group whose id it carries.
+      if not exists (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_handle = candidate.conversation_handle
+           and e.conversation_group_id = stepped
+           and e.state <> 'DO')
+      then
+        stepped_to := candidate.queuing_order;
       end if;
     end loop;
   end if;

@@ -89,96 +89,98 @@ begin
       conversation := _receive.for_conversation;
     else
       if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then
-        -- The common case in one go: one message wanted, and the one at the start hint can be had, or, since
-        -- all readers begin there, one a few places on. It says what _claim and _take say; everything
-        -- unusual is left to them.
+        -- The common case in one go: one message wanted, of the first group from the start hint on that nobody
+        -- holds. It says what _claim and _take say; everything unusual is left to them.
         hint := coalesce(pg_sequence_last_value(
           ('sb_internal.queue_' || q.queue_id || '_hint_' || q.priority_levels[1])::regclass), 0);
-        for attempt in 0..2 loop
-          select m.conversation_handle, m.conversation_group_id, m.message_sequence_number, m.queuing_order,
-                 true as is_unusual
-            into e
-            from sb_internal.message as m
-           where m.queue_id = q.queue_id
-             and m.priority = q.priority_levels[1]
-             and m.queuing_order >= hint
-           order by m.queuing_order
-           limit 1
-          offset case attempt when 0 then 0 else 1 + trunc(random() * 32)::integer end;
-          exit when not found;
+        found_at := hint - 1;
+        for attempt in 1..3 loop
           begin
-            conversation := e.conversation_handle;
-            found_at := e.queuing_order;
-            lowest := -1;
-            if e.message_sequence_number >= 64 then
-              lowest := coalesce((
+            -- lateral, so that whatever the plan each message asks for its own group only.
+            select g.conversation_group_id, m.conversation_handle, m.queuing_order, m.message_sequence_number
+              into held, conversation, found_at, lowest
+              from (
+                select n.conversation_group_id, n.conversation_handle, n.queuing_order, n.message_sequence_number
+                  from sb_internal.message as n
+                 where n.queue_id = q.queue_id
+                   and n.priority = q.priority_levels[1]
+                   and n.queuing_order > found_at
+                 order by n.queuing_order
+                 limit 100) as m
+             cross join lateral (
+                select c.conversation_group_id
+                  from sb.conversation_group as c
+                 where c.conversation_group_id = m.conversation_group_id
+                   and not exists (
+                     select 1
+                       from sb_internal.group_backoff as b
+                      where b.conversation_group_id = m.conversation_group_id
+                        and b.not_before > clock_timestamp())
+                 limit 1
+                   for no key update skip locked) as g
+             limit 1;
+            exit when not found;
+            lowest := case
+              when lowest < 64 then -1
+              else coalesce((
                 select c.message_sequence_number
                   from sb_internal.receive_cursor as c
                  where c.conversation_handle = conversation
                  order by c.conversation_handle desc, c.message_sequence_number desc
-                 limit 1), -1);
+                 limit 1), -1)
+            end;
+            select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
+                   k.name as contract_name, t.message_type_id, t.name as type_name,
+                   case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
+                     when 'VALID_XML' then 'X' else 'J' end as validation,
+                   m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
+                   exists (
+                     select 1
+                       from sb_internal.due as d
+                      where d.conversation_handle = conversation
+                        and d.due_at <= clock_timestamp()) as is_due,
+                   exists (
+                     select 1
+                       from sb_internal.message as n
+                      where n.conversation_handle = conversation
+                        and n.message_type_id in (1, 2)) as is_unusual
+              into e
+              from sb_internal.endpoint as o
+              join sb_internal.service as s on s.service_id = o.service_id
+              left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
+             cross join lateral (
+               select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
+                      n.message_enqueue_time
+                 from sb_internal.message as n
+                where n.conversation_handle = o.conversation_handle
+                  and n.message_sequence_number >= lowest
+                order by n.message_sequence_number
+                limit 1) as m
+              join sb_internal.message_type as t on t.message_type_id = m.message_type_id
+             where o.conversation_handle = conversation
+               and o.conversation_group_id = held
+               and o.state <> 'DO';
+            if not found or e.is_due then
+              -- A rival has taken it just now, or the group is another one by now; or a timer, whose turn _next_group
+              -- knows.
+              perform sb_internal._raise('SB003');
             end if;
-            select g.conversation_group_id
-              into held
-              from sb.conversation_group as g
-             where g.conversation_group_id = e.conversation_group_id
-               and not exists (
-                 select 1
-                   from sb_internal.group_backoff as b
-                  where b.conversation_group_id = e.conversation_group_id
-                    and b.not_before > clock_timestamp())
-               for no key update skip locked;
-            if found then
-              select o.priority, o.lifetime, s.service_id, s.name as service_name, o.service_contract_id,
-                     k.name as contract_name, t.message_type_id, t.name as type_name,
-                     case t.validation when 'NONE' then 'N' when 'EMPTY' then 'E' when 'WELL_FORMED_XML' then 'X'
-                       when 'VALID_XML' then 'X' else 'J' end as validation,
-                     m.ctid, m.queuing_order, m.message_sequence_number, m.message_body, m.message_enqueue_time,
-                     exists (
-                       select 1
-                         from sb_internal.due as d
-                        where d.conversation_handle = conversation
-                          and d.due_at <= clock_timestamp()) as is_due,
-                     exists (
-                       select 1
-                         from sb_internal.message as n
-                        where n.conversation_handle = conversation
-                          and n.message_type_id in (1, 2)) as is_unusual
-                into e
-                from sb_internal.endpoint as o
-                join sb_internal.service as s on s.service_id = o.service_id
-                left join sb_internal.contract as k on k.service_contract_id = o.service_contract_id
-               cross join lateral (
-                 select n.ctid, n.queuing_order, n.message_sequence_number, n.message_type_id, n.message_body,
-                        n.message_enqueue_time
-                   from sb_internal.message as n
-                  where n.conversation_handle = o.conversation_handle
-                    and n.message_sequence_number >= lowest
-                  order by n.message_sequence_number
-                  limit 1) as m
-                join sb_internal.message_type as t on t.message_type_id = m.message_type_id
-               where o.conversation_handle = conversation
-                 and o.conversation_group_id = held
-                 and o.state <> 'DO';
-              if not found or e.is_due then
-                -- Nothing there, or a timer, whose turn _next_group knows.
-                perform sb_internal._raise('SB003');
-              end if;
-            end if;
+            is_common := not e.is_unusual and q.system_names = 'documented';
+            exit;
           exception
             when sqlstate 'SB003' then
               held := null;
           end;
-          exit when held is not null;
         end loop;
-        if held is not null and not e.is_unusual and q.system_names = 'documented' then
+        if held is not null and is_common then
           delete from sb_internal.message as n
            where n.ctid = e.ctid;
           if e.message_sequence_number - greatest(lowest, 0) >= 64 then
             perform sb_internal._advance_cursor(conversation, lowest, e.message_sequence_number + 1);
           end if;
           if q.is_poison_message_handling_enabled then
-            perform sb_internal._poison_record(q.queue_id);
+            -- Assigned: perform would be a statement more.
+            is_common := sb_internal._poison_record(q.queue_id, true);
           end if;
           if found_at > hint + 128 then
             perform sb_internal._advance_hint(q.queue_id, q.priority_levels[1], found_at);
@@ -229,7 +231,7 @@ begin
       end if;
       if returned > 0 then
         if q.is_poison_message_handling_enabled then
-          perform sb_internal._poison_record(q.queue_id);
+          is_common := sb_internal._poison_record(q.queue_id);
         end if;
         if q.has_activation_event then
           perform sb_internal._monitor_receive(q.queue_id, true);

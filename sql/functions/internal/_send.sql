@@ -26,7 +26,6 @@ declare
   quantity integer := 1;
   last_sequence bigint;
   is_waiting boolean;
-  first record;
   is_new boolean := false;
   target_queue integer;
   is_direct boolean;
@@ -67,10 +66,39 @@ begin
         limit 1)
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
     exit when found;
-    first := sb_internal._first_send(_send.conversation_handle, quantity);
-    last_sequence := first.message_sequence_number;
-    is_new := first.is_new;
     is_waiting := false;
+    -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet, and there is
+    -- no peer to look at. (In a subtransaction the ids differ, and it goes the long way. Or not begun, but moved:
+    -- then its counter is locked, and there is no peer either.)
+    with counted as (
+      insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
+      select b.conversation_handle, quantity - 1
+        from sb_internal.endpoint as b
+       where b.conversation_handle = _send.conversation_handle
+         and b.xmin = pg_current_xact_id()::xid
+         and b.is_initiator
+      returning send_counter.message_sequence_number)
+    select h as endpoint, n.message_sequence_number, o.queue_owner, o.receivers, o.is_queue_enabled,
+           o.is_retention_enabled, t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
+           null::uuid as conversation_group_id, null::smallint as priority, null::text as peer_state,
+           null::integer as queue_id, false as is_accepting, false as is_poison_watched, false as has_activation_event,
+           exists (
+             select 1
+               from sb_internal.message as m
+              where m.conversation_handle = h.conversation_handle
+                and m.message_type_id in (1, 2)) as is_ended, null::integer as peer_service_id
+      into c
+      from counted as n
+      join sb_internal.endpoint as h on h.conversation_handle = _send.conversation_handle
+      join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.contract_message as t
+        on t.service_contract_id = h.service_contract_id
+       and t.message_type_name = _send.message_type;
+    is_new := found;
+    last_sequence := case
+      when is_new then c.message_sequence_number
+      else sb_internal._first_send(_send.conversation_handle, quantity)
+    end;
     exit when last_sequence is not null;
   end loop;
 
@@ -96,6 +124,7 @@ begin
        and not o.is_retention_enabled
        and case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end
        and (t.validation = 'NONE' or _send.is_validated)
+       and current_setting('transaction_isolation') = 'read committed'
        and p.state <> 'DO'
        and d.is_accepting
        and not d.has_activation_event
@@ -120,20 +149,7 @@ begin
 
   -- All that SEND has to know, one index probe each. Touching message here also holds off
   -- alter_service, which moves messages to another queue, until this transaction has ended.
-  if is_new then
-    select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
-           t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
-           null::uuid as conversation_group_id, null::smallint as priority, null::text as peer_state,
-           null::integer as queue_id, false as is_accepting, false as is_poison_watched, false as has_activation_event,
-           false as is_ended
-      into c
-      from sb_internal.endpoint as h
-      join sb_internal.service_status as o on o.service_id = h.service_id
-      left join sb_internal.contract_message as t
-        on t.service_contract_id = h.service_contract_id
-       and t.message_type_name = _send.message_type
-     where h.conversation_handle = _send.conversation_handle;
-  else
+  if not is_new then
     select h as endpoint, o.queue_owner, o.receivers, o.is_queue_enabled, o.is_retention_enabled,
            t.message_type_id, t.validation,
            case when h.is_initiator then t.is_sent_by_initiator else t.is_sent_by_target end as is_allowed,
@@ -143,7 +159,7 @@ begin
              select 1
                from sb_internal.message as m
               where m.conversation_handle = h.conversation_handle
-                and m.message_type_id in (1, 2)) as is_ended
+                and m.message_type_id in (1, 2)) as is_ended, p.service_id as peer_service_id
       into c
       from sb_internal.endpoint as h
       join sb_internal.service_status as o on o.service_id = h.service_id
@@ -246,6 +262,7 @@ begin
     perform sb_internal._parked(e, is_waiting);
     return null;
   end if;
+  perform sb_internal._hold_service(c.peer_service_id);
   if c.peer_state = 'DO' then
     -- The peer has ended; its EndDialog has not arrived here yet. What it gets is discarded (R-220).
     return null;
