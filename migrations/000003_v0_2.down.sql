@@ -54,6 +54,8 @@ update sb_internal.endpoint as e
 
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, priority smallint) rename to "_create_endpoint~old";
+alter function sb_internal._create_target(e sb_internal.endpoint, own sb_internal.service_status, target sb_internal.service_status, out outcome text, out priority smallint) rename to "_create_target~old";
+alter function sb_internal._find_target(far_service text) rename to "_find_target~old";
 alter function sb_internal._first_send(conversation_handle uuid, quantity integer) rename to "_first_send~old";
 alter function sb_internal._has_message(for_conversation uuid, group_id uuid) rename to "_has_message~old";
 alter function sb_internal._hold_service(service_id integer) rename to "_hold_service~old";
@@ -62,9 +64,10 @@ alter function sb_internal._lock_conversations(kind text, name text, id integer)
 alter function sb_internal._may_become(caller name, role name) rename to "_may_become~old";
 alter function sb_internal._poison_record(queue_id integer, is_alarm_off boolean) rename to "_poison_record~old";
 alter function sb_internal._require_read_committed(what text) rename to "_require_read_committed~old";
-alter function sb_internal._share_names(service text, contract text) rename to "_share_names~old";
+alter function sb_internal._share_names(service text, contract text, far_service text) rename to "_share_names~old";
 alter function sb_internal._stopped_by(queue_id integer) rename to "_stopped_by~old";
 alter function sb_internal._sync_all_privileges() rename to "_sync_all_privileges~old";
+alter function sb_internal._take_group(queue_id integer, group_id uuid, priority_levels smallint[], max_messages bigint, is_retained boolean, taken_before bigint) rename to "_take_group~old";
 alter function sb_internal._tie_loose_ends() rename to "_tie_loose_ends~old";
 alter function sb_internal._activation_plan(caller name, queue_names text[]) rename to "_activation_plan~old";
 alter function sb_internal._excuse_reader(caller name, queue_id integer, pid integer) rename to "_excuse_reader~old";
@@ -978,6 +981,120 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:3f73a904f2ba82ab0ca342b0a4604941ce58214f2f54510bb20ba88cb21d14c8
+create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  target record;
+  row_waiting record;
+  last_sequence bigint := (-2)::bigint;
+  outcome text;
+  moved bigint := 0::bigint;
+begin
+  if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
+    return moved;
+  end if;
+  -- After the peer's end, an Error or the end of the lifetime nothing leaves any more; it stays readable
+  -- until the application ends its side (R-250, R-251).
+  if e.state <> 'DO'
+    and sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) in ('DI', 'ER')
+  then
+    return moved;
+  end if;
+  -- alter_service moves a service's messages under an exclusive lock of this table: once we hold ours,
+  -- the queue read below stays the right one.
+  lock table sb_internal.message in row exclusive mode;
+
+  -- One by one: all at once the planner would rather fetch and sort, and mostly the first cannot leave.
+  loop
+    select t.message_sequence_number, t.message_type_id, t.message_body
+      into row_waiting
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle
+       and t.message_sequence_number > last_sequence
+     order by t.message_sequence_number
+     limit 1;
+    exit when not found;
+    last_sequence := row_waiting.message_sequence_number;
+    select p.conversation_group_id, p.priority, p.state, s.queue_id
+      into target
+      from sb_internal.endpoint as p
+      join sb_internal.service as s on s.service_id = p.service_id
+     where p.conversation_handle = e.peer_handle;
+    if not found and e.is_initiator and row_waiting.message_sequence_number = 0 then
+      select t.outcome
+        into outcome
+        from sb_internal._create_target(e) as t;
+      exit when outcome = 'wait';
+      if outcome = 'created' then
+        select p.conversation_group_id, p.priority, p.state, s.queue_id
+          into target
+          from sb_internal.endpoint as p
+          join sb_internal.service as s on s.service_id = p.service_id
+         where p.conversation_handle = e.peer_handle;
+      else
+        -- Failed for good: what waits behind stays readable until the application ends its side (R-251).
+        exit when e.state <> 'DO';
+      end if;
+    end if;
+
+    if target.queue_id is null or target.state = 'DO' then
+      -- The peer is gone: what it does not want any more is dropped (R-220). Gone without a word is
+      -- an Error for a side that still wants to talk.
+      if target.queue_id is null and e.state = 'CO' and outcome is null
+        and not exists (
+          select 1
+            from sb_internal.message as m
+           where m.conversation_handle = e.conversation_handle
+             and m.message_type_id in (1, 2))
+      then
+        perform sb_internal._error_endpoint(e.conversation_handle, -8462,
+          'The remote conversation endpoint has been closed.');
+      end if;
+    else
+      exit when not sb_internal._queue_is_on(target.queue_id);
+      insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+        message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+      values (nextval('sb_internal.queuing_order'), row_waiting.message_sequence_number, sb_internal._now(),
+        target.queue_id, row_waiting.message_type_id, e.peer_handle, target.conversation_group_id,
+        target.priority, row_waiting.message_body);
+      moved := moved + 1;
+    end if;
+    delete from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle
+       and t.message_sequence_number = row_waiting.message_sequence_number;
+  end loop;
+
+  if moved > 0 then
+    perform sb_internal._arrived(target.queue_id);
+  end if;
+  if not exists (
+    select 1
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle)
+  then
+    if e.state = 'DO' then
+      delete from sb_internal.endpoint as o
+       where o.conversation_handle = e.conversation_handle;
+    else
+      update sb_internal.send_counter as c
+         set is_waiting = false
+       where c.conversation_handle = e.conversation_handle;
+    end if;
+  end if;
+  return moved;
+end
+$$;
+comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
+  'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
+revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;
+-- sqlgen:end functions/internal/_deliver_conversation.sql
 -- sqlgen:begin functions/internal/_deliver_queue.sql sha256:199659cb94d794fae0940cb28576bca44afad3abdf80016f4d26cf99edfc8178
 create or replace function sb_internal._deliver_queue(caller name, queue_name text)
   returns bigint
@@ -4077,6 +4194,148 @@ comment on function sb_internal._stop_messaging() is
   'Waits until no other transaction uses a messaging verb and keeps them waiting until this one ends, as ALTER DATABASE wants the database for itself (R-123). Reading goes on. After 5 s without a gap it waits in line, and may then be part of a deadlock.';
 revoke all on function sb_internal._stop_messaging() from public;
 -- sqlgen:end functions/internal/_stop_messaging.sql
+-- sqlgen:begin functions/internal/_take_group.sql sha256:330938e10462d5a441bddcf15ee5f98b0015615a15dd5758547a59a8e23cf841
+create or replace function sb_internal._take_group(
+  queue_id integer,
+  group_id uuid,
+  priority_levels smallint[],
+  max_messages bigint,
+  is_retained boolean
+)
+  returns table (status smallint, priority smallint, queuing_order bigint, conversation_group_id uuid,
+    conversation_handle uuid, message_sequence_number bigint, service_name text, service_id integer,
+    service_contract_name text, service_contract_id integer, message_type_name text, message_type_id integer,
+    validation text, message_body bytea, message_enqueue_time timestamptz)
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  level smallint;
+  candidate record;
+  last_order bigint;
+  taken bigint;
+  total bigint := 0::bigint;
+  is_small constant boolean := (
+    select count(*) <= 16
+      from (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_group_id = _take_group.group_id
+         limit 17
+      ) as c);
+begin
+  foreach level in array _take_group.priority_levels loop
+    -- What time has made due in the group,
+    for candidate in
+      select distinct d.conversation_handle
+        from sb_internal.due as d
+       where d.conversation_group_id = _take_group.group_id
+         and d.priority = level
+         and d.due_at <= clock_timestamp()
+    loop
+      return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
+      get diagnostics taken = row_count;
+      total := total + taken;
+      max_messages := max_messages - taken;
+      if max_messages <= 0 then
+        return;
+      end if;
+    end loop;
+
+    -- then conversation after conversation, by the oldest message. Mostly there are few: each is asked,
+    -- from its cursor on. Of many, the messages are walked, rows already taken lie behind last_order; that
+    -- walk meets every dead row of the group while an old snapshot is held.
+    last_order := -1;
+    loop
+      if is_small then
+        select e.conversation_handle, f.queuing_order
+          into candidate
+          from sb_internal.endpoint as e
+         cross join lateral (
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_type_id in (1, 2)
+             limit 1)
+            union all
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_sequence_number >= coalesce((
+                 select c.message_sequence_number
+                   from sb_internal.receive_cursor as c
+                  where c.conversation_handle = e.conversation_handle
+                  order by c.conversation_handle desc, c.message_sequence_number desc
+                  limit 1), -1)
+             order by m.message_sequence_number
+             limit 1)
+         ) as f
+         where e.conversation_group_id = _take_group.group_id
+           and e.priority = level
+           and e.state <> 'DO'
+           and f.queuing_order > last_order
+         order by f.queuing_order
+         limit 1;
+      else
+        select m.conversation_handle, m.queuing_order
+          into candidate
+          from sb_internal.message as m
+         where m.queue_id = _take_group.queue_id
+           and m.priority = level
+           and m.conversation_group_id = _take_group.group_id
+           and m.queuing_order > last_order
+         order by m.queuing_order
+         limit 1;
+      end if;
+      exit when not found;
+      last_order := candidate.queuing_order;
+      -- The group in a message row is a hint; the endpoint knows.
+      continue when not is_small and not exists (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_handle = candidate.conversation_handle
+           and e.conversation_group_id = _take_group.group_id);
+      return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
+      get diagnostics taken = row_count;
+      total := total + taken;
+      max_messages := max_messages - taken;
+      if max_messages <= 0 then
+        return;
+      end if;
+    end loop;
+  end loop;
+
+  -- Messages that arrived during a move carry another group's hint, which the walk does not see. Rare, so
+  -- looked for only when the group seems empty.
+  if total = 0 and not is_small then
+    for candidate in
+      select e.conversation_handle
+        from sb_internal.endpoint as e
+       where e.conversation_group_id = _take_group.group_id
+         and e.state <> 'DO'
+       order by e.priority desc
+    loop
+      continue when not exists (
+        select 1
+          from sb_internal.message as m
+         where m.conversation_handle = candidate.conversation_handle);
+      return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
+      get diagnostics taken = row_count;
+      max_messages := max_messages - taken;
+      if max_messages <= 0 then
+        return;
+      end if;
+    end loop;
+  end if;
+end
+$$;
+comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) is
+  'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). The caller holds the group lock.';
+revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) from public;
+-- sqlgen:end functions/internal/_take_group.sql
 -- sqlgen:begin functions/internal/_xml_decode.sql sha256:515567fb18c213022a49585e108a88f9e56bce034184b430f4ad51b826b6a830
 -- The byte order mark and the XML declaration are cut off: what they say is spent once the bytes
 -- are characters, and only without a declaration can the rest stand inside an element

@@ -10572,10 +10572,12 @@ analyze sb_internal.broker;
 
 -- sqlgen:generated from sql/ by sqlgen snapshot: edits between here and sqlgen:done are lost
 alter function sb_internal._create_endpoint(conversation_handle uuid, peer_handle uuid, conversation_group_id uuid, service_id integer, service_contract_id integer, is_initiator boolean, far_service text, far_broker_instance text, lifetime timestamptz, has_priorities boolean) rename to "_create_endpoint~old";
+alter function sb_internal._create_target(e sb_internal.endpoint, out outcome text, out queue_id integer, out priority smallint, out has_activation_event boolean) rename to "_create_target~old";
 alter function sb_internal._first_send(conversation_handle uuid) rename to "_first_send~old";
 alter function sb_internal._leave_group(conversation_group_id uuid) rename to "_leave_group~old";
 alter function sb_internal._lock_conversations(service_id integer, service_contract_id integer) rename to "_lock_conversations~old";
 alter function sb_internal._poison_record(queue_id integer) rename to "_poison_record~old";
+alter function sb_internal._take_group(queue_id integer, group_id uuid, priority_levels smallint[], max_messages bigint, is_retained boolean) rename to "_take_group~old";
 alter function sb_internal._activation_plan(caller name, queue_names text[]) rename to "_activation_plan~old";
 alter function sb_internal._probe_queue(caller name, queue_id integer, out head bigint, out receives bigint) rename to "_probe_queue~old";
 alter function sb.activation_plan(queue_names text[]) rename to "activation_plan~old";
@@ -10940,7 +10942,7 @@ comment on function sb_internal._begin_conversation_timer(name, uuid, interval) 
   'BEGIN CONVERSATION TIMER behind sb.begin_conversation_timer.';
 revoke all on function sb_internal._begin_conversation_timer(name, uuid, interval) from public;
 -- sqlgen:end functions/internal/_begin_conversation_timer.sql
--- sqlgen:begin functions/internal/_begin_dialog.sql sha256:5735942f9b649947d3a4b782de80052ce4384cfd75296c7a3d5c139dfbeab0c5
+-- sqlgen:begin functions/internal/_begin_dialog.sql sha256:8caf070302d117a29eb73ed8d99bc2ac23664b65bb894196872ef164274b828a
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._begin_dialog(
   caller name,
@@ -10990,8 +10992,9 @@ begin
     expires := sb_internal._now() + _begin_dialog.lifetime;
   end if;
 
-  -- Against service and contract being dropped: who looks later sees what the drop has left.
-  if sb_internal._share_names(_begin_dialog.from_service, _begin_dialog.on_contract) then
+  -- Against service and contract being dropped: who looks later sees what the drop has left. The other service,
+  -- which need not be there, for the first SEND, mostly in this transaction.
+  if sb_internal._share_names(_begin_dialog.from_service, _begin_dialog.on_contract, _begin_dialog.to_service) then
     perform 1
        from sb_internal.service as s
        join sb_internal.contract as k on k.name = _begin_dialog.on_contract
@@ -11075,7 +11078,7 @@ comment on function sb_internal._cell(integer, text) is
   'Reads one of a queue''s non-transactional cells (sequences, found by name so that a dump restores them); null when never written.';
 revoke all on function sb_internal._cell(integer, text) from public;
 -- sqlgen:end functions/internal/_cell.sql
--- sqlgen:begin functions/internal/_claim.sql sha256:4f43b2b3c1639073d920bf634a4fc96011c868f7eb3f07e4a6798f6c6888decb
+-- sqlgen:begin functions/internal/_claim.sql sha256:f6f48bf18383b95da675534fd55d8d7e5548b8cea296368932922e058ab8aad8
 create or replace function sb_internal._claim(conversation_handle uuid)
   returns uuid
   language plpgsql
@@ -11107,7 +11110,7 @@ begin
       select 1
         from sb_internal.endpoint as e
        where e.conversation_handle = _claim.conversation_handle
-         and e.conversation_group_id = claimed
+         and e.conversation_group_id is not distinct from claimed
          and (exists (
                select 1
                  from sb_internal.message as m
@@ -11317,13 +11320,13 @@ comment on function sb_internal._create_route(name, text, text, text, text, inte
   'CREATE ROUTE behind sb.create_route.';
 revoke all on function sb_internal._create_route(name, text, text, text, text, interval, text, boolean) from public;
 -- sqlgen:end functions/internal/_create_route.sql
--- sqlgen:begin functions/internal/_create_target.sql sha256:1a51807aab69cf3a6016d14cf36fdd9fc8d5e612b83b5b04ab3167f3846671e2
+-- sqlgen:begin functions/internal/_create_target.sql sha256:e5e97c93beca8919a02c5da2d7f0e6c38b8fe61d76af4df402aa86c4fbb99ab9
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
+  own sb_internal.service_status,
+  target sb_internal.service_status,
   out outcome text,
-  out queue_id integer,
-  out priority smallint,
-  out has_activation_event boolean
+  out priority smallint
 )
   returns record
   language plpgsql
@@ -11332,24 +11335,8 @@ create or replace function sb_internal._create_target(
   security invoker
   set search_path = pg_catalog, pg_temp
 as $$
-declare
-  target record;
 begin
   outcome := 'wait';
-  -- A service being dropped is then simply missing.
-  if sb_internal._share_names(e.far_service, null) then
-    perform 1
-       from sb_internal.service as s
-      where s.name = e.far_service
-        for share;  -- also against alter_service: see _hold_service
-  end if;
-  select t.service_id, t.service_owner, t.senders, t.queue_id, t.is_accepting, t.is_poison_watched,
-         t.has_activation_event, t.contracts, t.broker_instance, t.has_priorities, t.is_local_only,
-         o.service_name as own_name, o.service_owner as own
-    into target
-    from sb_internal.service_status as t
-    join sb_internal.service_status as o on o.service_id = e.service_id
-   where t.service_name = e.far_service;
   -- Where there is no route but AutoCreatedLocal, the way of everything leads here.
   if (target.is_local_only and (e.far_broker_instance is null or e.far_broker_instance = target.broker_instance::text))
       is not true
@@ -11372,8 +11359,8 @@ begin
   then
     return;
   end if;
-  if target.own <> target.service_owner
-    and not sb_internal._may(target.own, target.service_owner, target.senders)
+  if own.service_owner <> target.service_owner
+    and not sb_internal._may(own.service_owner, target.service_owner, target.senders)
   then
     outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8494,
@@ -11388,21 +11375,21 @@ begin
   end if;
 
   priority := case
-    when target.has_priorities then sb_internal._priority(e.service_contract_id, target.service_id, target.own_name)
+    when target.has_priorities then sb_internal._priority(e.service_contract_id, target.service_id, own.service_name)
     else 5::smallint
   end;
-  queue_id := target.queue_id;
-  has_activation_event := target.has_activation_event;
   if sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, null, target.service_id, e.service_contract_id,
-    false, target.own_name, target.broker_instance::text, e.lifetime, priority) is not null
+    false, own.service_name, target.broker_instance::text, e.lifetime, priority) is not null
   then
     outcome := 'created';
   end if;
 end
 $$;
-comment on function sb_internal._create_target(sb_internal.endpoint) is
-  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
-revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
+comment on function sb_internal._create_target(
+  sb_internal.endpoint, sb_internal.service_status, sb_internal.service_status) is
+  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle; own is the service of the initiator, target what _find_target returns. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
+revoke all on function sb_internal._create_target(
+  sb_internal.endpoint, sb_internal.service_status, sb_internal.service_status) from public;
 -- sqlgen:end functions/internal/_create_target.sql
 -- sqlgen:begin functions/internal/_deliver.sql sha256:00f0df69a0158b7c550b87094120075a45463eeb0729bb4936eb65f29e6aaffd
 create or replace function sb_internal._deliver(queue_id integer, service_name text)
@@ -11479,6 +11466,122 @@ comment on function sb_internal._deliver(integer, text) is
   'Moves on what waits in the transmission queue for a queue and service (null: any) and can be delivered; returns how many messages. Under the option honor_broker_priority conversations of higher priority go first (R-102). Takes endpoint and counter locks with skip locked only.';
 revoke all on function sb_internal._deliver(integer, text) from public;
 -- sqlgen:end functions/internal/_deliver.sql
+-- sqlgen:begin functions/internal/_deliver_conversation.sql sha256:9e10773db90309b8bb141b7800e1e2c033b575b402626308a08f6d9d452be868
+create or replace function sb_internal._deliver_conversation(e sb_internal.endpoint)
+  returns bigint
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  target record;
+  row_waiting record;
+  last_sequence bigint := (-2)::bigint;
+  outcome text;
+  moved bigint := 0::bigint;
+begin
+  if not (select b.is_broker_enabled from sb_internal.broker as b where b.singleton) then
+    return moved;
+  end if;
+  -- After the peer's end, an Error or the end of the lifetime nothing leaves any more; it stays readable
+  -- until the application ends its side (R-250, R-251).
+  if e.state <> 'DO'
+    and sb_internal._effective_state(e.state, e.is_initiator, e.lifetime, e.conversation_handle) in ('DI', 'ER')
+  then
+    return moved;
+  end if;
+  -- alter_service moves a service's messages under an exclusive lock of this table: once we hold ours,
+  -- the queue read below stays the right one.
+  lock table sb_internal.message in row exclusive mode;
+
+  -- One by one: all at once the planner would rather fetch and sort, and mostly the first cannot leave.
+  loop
+    select t.message_sequence_number, t.message_type_id, t.message_body
+      into row_waiting
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle
+       and t.message_sequence_number > last_sequence
+     order by t.message_sequence_number
+     limit 1;
+    exit when not found;
+    last_sequence := row_waiting.message_sequence_number;
+    select p.conversation_group_id, p.priority, p.state, s.queue_id
+      into target
+      from sb_internal.endpoint as p
+      join sb_internal.service as s on s.service_id = p.service_id
+     where p.conversation_handle = e.peer_handle;
+    if not found and e.is_initiator and row_waiting.message_sequence_number = 0 then
+      select t.outcome
+        into outcome
+        from sb_internal.service_status as o
+       cross join lateral sb_internal._create_target(e, o, sb_internal._find_target(e.far_service)) as t
+       where o.service_id = e.service_id;
+      exit when outcome = 'wait';
+      if outcome = 'created' then
+        select p.conversation_group_id, p.priority, p.state, s.queue_id
+          into target
+          from sb_internal.endpoint as p
+          join sb_internal.service as s on s.service_id = p.service_id
+         where p.conversation_handle = e.peer_handle;
+      else
+        -- Failed for good: what waits behind stays readable until the application ends its side (R-251).
+        exit when e.state <> 'DO';
+      end if;
+    end if;
+
+    if target.queue_id is null or target.state = 'DO' then
+      -- The peer is gone: what it does not want any more is dropped (R-220). Gone without a word is
+      -- an Error for a side that still wants to talk.
+      if target.queue_id is null and e.state = 'CO' and outcome is null
+        and not exists (
+          select 1
+            from sb_internal.message as m
+           where m.conversation_handle = e.conversation_handle
+             and m.message_type_id in (1, 2))
+      then
+        perform sb_internal._error_endpoint(e.conversation_handle, -8462,
+          'The remote conversation endpoint has been closed.');
+      end if;
+    else
+      exit when not sb_internal._queue_is_on(target.queue_id);
+      insert into sb_internal.message (queuing_order, message_sequence_number, message_enqueue_time, queue_id,
+        message_type_id, conversation_handle, conversation_group_id, priority, message_body)
+      values (nextval('sb_internal.queuing_order'), row_waiting.message_sequence_number, sb_internal._now(),
+        target.queue_id, row_waiting.message_type_id, e.peer_handle, target.conversation_group_id,
+        target.priority, row_waiting.message_body);
+      moved := moved + 1;
+    end if;
+    delete from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle
+       and t.message_sequence_number = row_waiting.message_sequence_number;
+  end loop;
+
+  if moved > 0 then
+    perform sb_internal._arrived(target.queue_id);
+  end if;
+  if not exists (
+    select 1
+      from sb_internal.transmission as t
+     where t.conversation_handle = e.conversation_handle)
+  then
+    if e.state = 'DO' then
+      delete from sb_internal.endpoint as o
+       where o.conversation_handle = e.conversation_handle;
+    else
+      update sb_internal.send_counter as c
+         set is_waiting = false
+       where c.conversation_handle = e.conversation_handle;
+    end if;
+  end if;
+  return moved;
+end
+$$;
+comment on function sb_internal._deliver_conversation(sb_internal.endpoint) is
+  'Moves on, in order, what a conversation has in the transmission queue, as far as it can be delivered now; returns how many messages. The caller holds the counter lock, so that nothing overtakes, and for a side in DO the endpoint lock. A side in DO whose last message has left is removed.';
+revoke all on function sb_internal._deliver_conversation(sb_internal.endpoint) from public;
+-- sqlgen:end functions/internal/_deliver_conversation.sql
 -- sqlgen:begin functions/internal/_deliver_queue.sql sha256:4126492489bf4a84e9eacc2bce7f08177bbe321e342eb735f6d584658529575e
 create or replace function sb_internal._deliver_queue(caller name, queue_name text)
   returns bigint
@@ -11918,6 +12021,36 @@ comment on function sb_internal._event_body(text, text) is
   'The EVENT_INSTANCE document of R-114, for both events; PostTime is UTC, both names are the session''s login.';
 revoke all on function sb_internal._event_body(text, text) from public;
 -- sqlgen:end functions/internal/_event_body.sql
+-- sqlgen:begin functions/internal/_find_target.sql sha256:ea2832b7ec72ac2556e9d0cc5129691f0cc6aa83c9ebe61e3610648a6035c569
+create or replace function sb_internal._find_target(far_service text)
+  returns sb_internal.service_status
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  target sb_internal.service_status;
+begin
+  -- A service being dropped is then simply missing.
+  if sb_internal._share_names(_find_target.far_service, null) then
+    perform 1
+       from sb_internal.service as s
+      where s.name = _find_target.far_service
+        for share;  -- also against alter_service: see _hold_service
+  end if;
+  select t.*
+    into target
+    from sb_internal.service_status as t
+   where t.service_name = _find_target.far_service;
+  return target;
+end
+$$;
+comment on function sb_internal._find_target(text) is
+  'The service that an initiator talks to, for _create_target, kept from being dropped; null when there is none.';
+revoke all on function sb_internal._find_target(text) from public;
+-- sqlgen:end functions/internal/_find_target.sql
 -- sqlgen:begin functions/internal/_first_send.sql sha256:f2318b9036a80589226e60cab24872c3ac87788d3c2f9c8eff2fc05b949ffd8a
 create or replace function sb_internal._first_send(conversation_handle uuid, quantity integer)
   returns bigint
@@ -12652,7 +12785,7 @@ comment on function sb_internal._lock_counters(uuid[]) is
   'Takes the locks of SEND on several conversations. Part of a deadlock only after 3 s without success. Gives up after lock_timeout.';
 revoke all on function sb_internal._lock_counters(uuid[]) from public;
 -- sqlgen:end functions/internal/_lock_counters.sql
--- sqlgen:begin functions/internal/_lock_group_of.sql sha256:dc04aefee49b7af58d118dfb9f9999fdb7bf871d92dbe00f549568927dfd8acb
+-- sqlgen:begin functions/internal/_lock_group_of.sql sha256:c8c12fa2cb81dc0883436f7e132778dec423242d615d4421dcd6a515ac29ec85
 create or replace function sb_internal._lock_group_of(conversation_handle uuid)
   returns uuid
   language plpgsql
@@ -12690,7 +12823,7 @@ begin
              select 1
                from sb_internal.endpoint as e
               where e.conversation_handle = _lock_group_of.conversation_handle
-                and e.conversation_group_id = seen
+                and e.conversation_group_id is not distinct from seen
                 and e.state <> 'DO'
                 and not exists (
                   select 1
@@ -12704,7 +12837,7 @@ begin
       perform 1
          from sb_internal.endpoint as e
         where e.conversation_handle = _lock_group_of.conversation_handle
-          and e.conversation_group_id = seen
+          and e.conversation_group_id is not distinct from seen
           and e.state <> 'DO';
       if not found then
         perform sb_internal._raise('SB003');
@@ -12721,7 +12854,7 @@ comment on function sb_internal._lock_group_of(uuid) is
   'Locks the group of a conversation, for no key update to the end of the transaction, waiting for it; returns the group, or null when the conversation does not exist or has ended (DO). Holds no lock of a group that the conversation left meanwhile.';
 revoke all on function sb_internal._lock_group_of(uuid) from public;
 -- sqlgen:end functions/internal/_lock_group_of.sql
--- sqlgen:begin functions/internal/_lock_named_group.sql sha256:c7ba4b2da595f920d4d0c35539dfd912c8f12b6f81ddacc41c960b9dbc372a10
+-- sqlgen:begin functions/internal/_lock_named_group.sql sha256:d460986e8941e725e4077fd672394d77e7f98bbae10808489652f434e150748e
 create or replace function sb_internal._lock_named_group(
   queue_id integer,
   for_conversation uuid,
@@ -12809,7 +12942,7 @@ begin
                 select 1
                   from sb_internal.endpoint as e
                  where e.conversation_handle = _lock_named_group.for_conversation
-                   and e.conversation_group_id = named
+                   and e.conversation_group_id is not distinct from named
                    and e.state <> 'DO'));
         if not found or (_lock_named_group.deadline > sb_internal._now()
           and not sb_internal._has_message(_lock_named_group.for_conversation, named))
@@ -12946,7 +13079,7 @@ comment on function sb_internal._may_use_conversation(name, sb_internal.endpoint
   'Error 42501 unless the caller may receive from the queue of the conversation''s service, which is the right to use its conversations.';
 revoke all on function sb_internal._may_use_conversation(name, sb_internal.endpoint, text) from public;
 -- sqlgen:end functions/internal/_may_use_conversation.sql
--- sqlgen:begin functions/internal/_move_conversation.sql sha256:3fc2e212f1b63c837e94ec61a56140bc1a7bc0da65ec196d07f8ecc4fc300324
+-- sqlgen:begin functions/internal/_move_conversation.sql sha256:887c3d50837728677dc891a562b69d6954375fe9ee42b92d945c67b6572e3b9c
 create or replace function sb_internal._move_conversation(
   caller name,
   conversation_handle uuid,
@@ -12995,7 +13128,7 @@ begin
       perform 1
          from sb_internal.endpoint as o
         where o.conversation_handle = e.conversation_handle
-          and o.conversation_group_id = e.conversation_group_id
+          and o.conversation_group_id is not distinct from e.conversation_group_id
           and o.state <> 'DO'
           and locked = (
             select count(*)
@@ -13032,6 +13165,8 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
+  -- SEND takes an endpoint that its transaction has written for one that it has begun, with the lock of this name.
+  perform sb_internal._share_names(e.far_service, null);
   perform sb_internal._lock_counter(e.conversation_handle);
   -- Messages before due rows, as alter_service.
   update sb_internal.message as m
@@ -13217,7 +13352,7 @@ comment on function sb_internal._next_group(integer, smallint[]) is
   'Finds a group with something to receive that nobody else holds, and locks it: the highest priority first, then about the oldest message. Never waits. Also returns the conversation through which it was found. Its cost does not depend on the backlog.';
 revoke all on function sb_internal._next_group(integer, smallint[]) from public;
 -- sqlgen:end functions/internal/_next_group.sql
--- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:78237afe5db16aed8a2908127efdba63d9d7f5faa87ea0a9580a467c7f1194da
+-- sqlgen:begin functions/internal/_next_group_of_level.sql sha256:c00283b97c0d06ad5b553b9ef23d8247f4cf57c88e86f8657a57f08cbe068fba
 -- The hint is where the last group that could be locked was found. It is never trusted: it says where
 -- to begin, not what to take, so it may be wrong in any way.
 create or replace function sb_internal._next_group_of_level(
@@ -13301,7 +13436,7 @@ begin
       select 1
         from sb_internal.endpoint as e
        where e.conversation_handle = candidate.conversation_handle
-         and e.conversation_group_id = candidate.conversation_group_id
+         and e.conversation_group_id is not distinct from candidate.conversation_group_id
          and e.state <> 'DO')
     then
       tried := tried || candidate.conversation_group_id;
@@ -13348,7 +13483,7 @@ begin
         select 1
           from sb_internal.endpoint as e
          where e.conversation_handle = candidate.conversation_handle
-           and e.conversation_group_id = stepped
+           and e.conversation_group_id is not distinct from stepped
            and e.state <> 'DO')
       then
         stepped_to := candidate.queuing_order;
@@ -13968,9 +14103,10 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:cb25d95316d407d8717184d107d9ace9c678b2eb1fe1532f63bd95d12dd453c7
+-- sqlgen:begin functions/internal/_receive.sql sha256:0366f509d65fecd380b5cd61b58cb48d74a1af5a266d810c13a55b8567e3e8fe
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
--- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
+-- calls probes an index, and the settings keep the planner from anything else. "is not distinct from" keeps
+-- it from the index of groups where the handle says which row: by the plan both are one. jit: what the settings
 -- make expensive on paper would be compiled, for longer than it runs.
 create or replace function sb_internal._receive(
   caller name,
@@ -14129,7 +14265,7 @@ begin
                 limit 1) as m
               join sb_internal.message_type as t on t.message_type_id = m.message_type_id
              where o.conversation_handle = conversation
-               and o.conversation_group_id = held
+               and o.conversation_group_id is not distinct from held
                and o.state <> 'DO';
             if not found or e.is_due then
               -- A rival has taken it just now, or the group is another one by now; or a timer, whose turn _next_group
@@ -14196,7 +14332,8 @@ begin
       if remaining > 0 and _receive.for_conversation is null then
         return query
           select t.*
-            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining, q.is_retention_enabled) as t;
+            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining,
+              q.is_retention_enabled, returned) as t;
         get diagnostics remaining = row_count;
         returned := returned + remaining;
       end if;
@@ -14470,7 +14607,7 @@ comment on function sb_internal._run_validator(text, text, bytea[]) is
   'Runs a validator function on each body, with the rights and the search path of whoever sends; raising or null is no. What says nothing about the body (a cancel, a deadlock, a missing right or function …) is raised.';
 revoke all on function sb_internal._run_validator(text, text, bytea[]) from public;
 -- sqlgen:end functions/internal/_run_validator.sql
--- sqlgen:begin functions/internal/_send.sql sha256:d87ed784c2ff41bd33bb0fa2a2778043456ebced82c56587f62e32ac00481252
+-- sqlgen:begin functions/internal/_send.sql sha256:b67de7fe444b581d67e912c1fa20ceaf93c9c741702bf3bd745e535a840cd76e
 -- Plans are made once a session, perhaps while the tables are empty, and not again at every call: see _receive.
 create or replace function sb_internal._send(
   caller name,
@@ -14494,7 +14631,8 @@ as $$
 declare
   e sb_internal.endpoint;
   c record;
-  target record;
+  target sb_internal.service_status;
+  created record;
   single bytea;
   quantity integer := 1;
   last_sequence bigint;
@@ -14540,9 +14678,9 @@ begin
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
     exit when found;
     is_waiting := false;
-    -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet, and there is
-    -- no peer to look at. (In a subtransaction the ids differ, and it goes the long way. Or not begun, but moved:
-    -- then its counter is locked, and there is no peer either.)
+    -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet, there is no
+    -- peer to look at, and the service that it goes to cannot be dropped (_share_names). In a subtransaction the ids
+    -- differ, and it goes the long way. Or not begun, but moved: the same holds.
     with counted as (
       insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
       select b.conversation_handle, quantity - 1
@@ -14550,6 +14688,7 @@ begin
        where b.conversation_handle = _send.conversation_handle
          and b.xmin = pg_current_xact_id()::xid
          and b.is_initiator
+         and current_setting('transaction_isolation') = 'read committed'
       returning send_counter.message_sequence_number)
     select h as endpoint, n.message_sequence_number, o.queue_owner, o.receivers, o.is_queue_enabled,
            o.is_retention_enabled, t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
@@ -14559,11 +14698,13 @@ begin
              select 1
                from sb_internal.message as m
               where m.conversation_handle = h.conversation_handle
-                and m.message_type_id in (1, 2)) as is_ended, null::integer as peer_service_id
+                and m.message_type_id in (1, 2)) as is_ended, null::integer as peer_service_id,
+           o as own, d as target
       into c
       from counted as n
       join sb_internal.endpoint as h on h.conversation_handle = _send.conversation_handle
       join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.service_status as d on d.service_name = h.far_service
       left join sb_internal.contract_message as t
         on t.service_contract_id = h.service_contract_id
        and t.message_type_name = _send.message_type;
@@ -14632,7 +14773,8 @@ begin
              select 1
                from sb_internal.message as m
               where m.conversation_handle = h.conversation_handle
-                and m.message_type_id in (1, 2)) as is_ended, p.service_id as peer_service_id
+                and m.message_type_id in (1, 2)) as is_ended, p.service_id as peer_service_id,
+           o as own, null::sb_internal.service_status as target
       into c
       from sb_internal.endpoint as h
       join sb_internal.service_status as o on o.service_id = h.service_id
@@ -14704,13 +14846,14 @@ begin
       return null;
     end if;
     -- An assignment: a function in FROM costs as much again as this one.
-    target := sb_internal._create_target(e);
-    if target.outcome = 'error' then
+    target := case when is_new then c.target else sb_internal._find_target(e.far_service) end;
+    created := sb_internal._create_target(e, c.own, target);
+    if created.outcome = 'error' then
       return null;
     end if;
-    is_direct := target.outcome = 'created';
+    is_direct := created.outcome = 'created';
     c.conversation_group_id := e.peer_handle;
-    c.priority := target.priority;
+    c.priority := created.priority;
     c.queue_id := target.queue_id;
     c.has_activation_event := target.has_activation_event;
   elsif is_direct and c.is_poison_watched
@@ -14858,8 +15001,8 @@ comment on function sb_internal._set_state(name, uuid, jsonb) is
   'sb.set_state with the caller''s rights checked.';
 revoke all on function sb_internal._set_state(name, uuid, jsonb) from public;
 -- sqlgen:end functions/internal/_set_state.sql
--- sqlgen:begin functions/internal/_share_names.sql sha256:1b728fb2c15fb4c34e07dd57b2d06e03a9bef0733c5fbd5dd200539cb6795298
-create or replace function sb_internal._share_names(service text, contract text)
+-- sqlgen:begin functions/internal/_share_names.sql sha256:5062ee703062497ca9e1236cdba004a93a3458e6c0b5608dcfc28cf379be76a8
+create or replace function sb_internal._share_names(service text, contract text, far_service text default null)
   returns boolean
   language plpgsql
   volatile
@@ -14873,12 +15016,14 @@ begin
   return current_setting('transaction_isolation') <> 'read committed'
     or pg_advisory_xact_lock_shared(8423, hashtext(_share_names.service)) is null
     or pg_advisory_xact_lock_shared(8424, hashtext(_share_names.contract)) is null
-      and _share_names.contract is not null;
+      and _share_names.contract is not null
+    or pg_advisory_xact_lock_shared(8423, hashtext(_share_names.far_service)) is null
+      and _share_names.far_service is not null;
 end
 $$;
-comment on function sb_internal._share_names(text, text) is
-  'Keeps a service and a contract (null: none) from being dropped to the end of the transaction, see _lock_conversations; look them up afterwards. Returns true where that is not enough, having locked nothing: above read committed the look may be older than the lock, and the caller locks the rows for key share, which fails (40001) when they are gone.';
-revoke all on function sb_internal._share_names(text, text) from public;
+comment on function sb_internal._share_names(text, text, text) is
+  'Keeps a service, a contract (null: none) and another service (null: none) from being dropped to the end of the transaction, see _lock_conversations; look them up afterwards. Returns true where that is not enough, having locked nothing: above read committed the look may be older than the lock, and the caller locks the rows for share, which fails (40001) when they are gone.';
+revoke all on function sb_internal._share_names(text, text, text) from public;
 -- sqlgen:end functions/internal/_share_names.sql
 -- sqlgen:begin functions/internal/_stamp.sql sha256:be97657c1a12826d4e964a028b804ad474c0229bb690ee2376f2731c6f34261f
 -- Rollbacks are only counted where, and as long as, they can be somebody's fault. A crash rolls back whoever is
@@ -14990,6 +15135,150 @@ comment on function sb_internal._sync_all_privileges() is
   'Turns what the catalog says of each role it names into privileges: for new functions and views, and after a restore without them. The caller holds the catalog lock.';
 revoke all on function sb_internal._sync_all_privileges() from public;
 -- sqlgen:end functions/internal/_sync_all_privileges.sql
+-- sqlgen:begin functions/internal/_take_group.sql sha256:fea982019e5bf20f2c7f8b12bf3ce09855a1d7fc179412044a724da1c031c737
+create or replace function sb_internal._take_group(
+  queue_id integer,
+  group_id uuid,
+  priority_levels smallint[],
+  max_messages bigint,
+  is_retained boolean,
+  taken_before bigint
+)
+  returns table (status smallint, priority smallint, queuing_order bigint, conversation_group_id uuid,
+    conversation_handle uuid, message_sequence_number bigint, service_name text, service_id integer,
+    service_contract_name text, service_contract_id integer, message_type_name text, message_type_id integer,
+    validation text, message_body bytea, message_enqueue_time timestamptz)
+  language plpgsql
+  volatile
+  parallel unsafe
+  security invoker
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  level smallint;
+  candidate record;
+  last_order bigint;
+  taken bigint;
+  total bigint := _take_group.taken_before;
+  is_small constant boolean := (
+    select count(*) <= 16
+      from (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_group_id = _take_group.group_id
+         limit 17
+      ) as c);
+begin
+  foreach level in array _take_group.priority_levels loop
+    -- What time has made due in the group,
+    for candidate in
+      select distinct d.conversation_handle
+        from sb_internal.due as d
+       where d.conversation_group_id = _take_group.group_id
+         and d.priority = level
+         and d.due_at <= clock_timestamp()
+    loop
+      return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
+      get diagnostics taken = row_count;
+      total := total + taken;
+      max_messages := max_messages - taken;
+      if max_messages <= 0 then
+        return;
+      end if;
+    end loop;
+
+    -- then conversation after conversation, by the oldest message. Mostly there are few: each is asked,
+    -- from its cursor on. Of many, the messages are walked, rows already taken lie behind last_order; that
+    -- walk meets every dead row of the group while an old snapshot is held.
+    last_order := -1;
+    loop
+      if is_small then
+        select e.conversation_handle, f.queuing_order
+          into candidate
+          from sb_internal.endpoint as e
+         cross join lateral (
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_type_id in (1, 2)
+             limit 1)
+            union all
+           (select m.queuing_order
+              from sb_internal.message as m
+             where m.conversation_handle = e.conversation_handle
+               and m.message_sequence_number >= coalesce((
+                 select c.message_sequence_number
+                   from sb_internal.receive_cursor as c
+                  where c.conversation_handle = e.conversation_handle
+                  order by c.conversation_handle desc, c.message_sequence_number desc
+                  limit 1), -1)
+             order by m.message_sequence_number
+             limit 1)
+         ) as f
+         where e.conversation_group_id = _take_group.group_id
+           and e.priority = level
+           and e.state <> 'DO'
+           and f.queuing_order > last_order
+         order by f.queuing_order
+         limit 1;
+      else
+        select m.conversation_handle, m.queuing_order
+          into candidate
+          from sb_internal.message as m
+         where m.queue_id = _take_group.queue_id
+           and m.priority = level
+           and m.conversation_group_id = _take_group.group_id
+           and m.queuing_order > last_order
+         order by m.queuing_order
+         limit 1;
+      end if;
+      exit when not found;
+      last_order := candidate.queuing_order;
+      -- The group in a message row is a hint; the endpoint knows.
+      continue when not is_small and not exists (
+        select 1
+          from sb_internal.endpoint as e
+         where e.conversation_handle = candidate.conversation_handle
+           and e.conversation_group_id is not distinct from _take_group.group_id);
+      return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
+      get diagnostics taken = row_count;
+      total := total + taken;
+      max_messages := max_messages - taken;
+      if max_messages <= 0 then
+        return;
+      end if;
+    end loop;
+  end loop;
+
+  -- Messages that arrived during a move carry another group's hint, which the walk does not see. Rare, so
+  -- looked for only when the group seems empty.
+  if total = 0 and not is_small then
+    for candidate in
+      select e.conversation_handle
+        from sb_internal.endpoint as e
+       cross join lateral (
+         select 1
+           from sb_internal.message as m
+          where m.conversation_handle = e.conversation_handle
+          limit 1) as m
+       where e.conversation_group_id = _take_group.group_id
+         and e.state <> 'DO'
+       order by e.priority desc
+    loop
+      return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
+      get diagnostics taken = row_count;
+      max_messages := max_messages - taken;
+      if max_messages <= 0 then
+        return;
+      end if;
+    end loop;
+  end if;
+end
+$$;
+comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean, bigint) is
+  'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). taken_before: how many the caller has taken from it already. The caller holds the group lock.';
+revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean, bigint) from public;
+-- sqlgen:end functions/internal/_take_group.sql
 -- sqlgen:begin functions/internal/_tie_loose_ends.sql sha256:25ac863408c3dddf38197fe73194f9556aafaafc379185de820a5e60cdded023
 create or replace function sb_internal._tie_loose_ends()
   returns void

@@ -109,6 +109,18 @@ func TestFlatReceiveBehindLockedGroups(t *testing.T) {
 	}
 }
 
+// A conversation in a group of thousands, in a session that made its plans when groups were small.
+func TestFlatReceiveInLargeGroup(t *testing.T) {
+	f := newFlat(t)
+	handle := f.dialogs("Work", 1)[0]
+	one, ten := f.polls(200, "Work", 1, handle, false), f.polls(200, "Work", 10, handle, false)
+	f.Exec(`
+select sb.begin_dialog('WorkService', 'Client', related_conversation_group => flat.group_of($1::text::uuid))
+  from generate_series(1, 2000)`, handle)
+	wantFlat(t, "receive of one", one, f.polls(200, "Work", 1, handle, false), 2)
+	wantFlat(t, "receive of ten", ten, f.polls(200, "Work", 10, handle, false), 3)
+}
+
 // Messages consumed under a snapshot are dead rows at the front of their own conversation, too, and of its group.
 func TestFlatFirstMessageOfReusedDialogUnderSnapshot(t *testing.T) {
 	for _, test := range []struct {

@@ -55,14 +55,14 @@ func (b *bench) migrateRiver(ctx context.Context) error {
 	return err
 }
 
-// riverClient returns a client; with a worker it can be started. The cooldown is the least that River allows: the
-// default would let eight workers do 80 jobs a second.
-func (b *bench) riverClient(w *riverWorker) (*riverqueue.Client[pgx.Tx], error) {
+// riverClient returns a client; with a worker it can be started. The cooldown is how long it leaves between two fetches of
+// as many jobs as there are idle workers.
+func (b *bench) riverClient(w *riverWorker, cooldown time.Duration) (*riverqueue.Client[pgx.Tx], error) {
 	config := &riverqueue.Config{Logger: slog.New(slog.DiscardHandler)}
 	if w != nil {
 		config.Queues = map[string]riverqueue.QueueConfig{riverqueue.QueueDefault: {MaxWorkers: b.clients}}
 		config.Workers = riverqueue.NewWorkers()
-		config.FetchCooldown = riverqueue.FetchCooldownMin
+		config.FetchCooldown = cooldown
 		riverqueue.AddWorker(config.Workers, w)
 	}
 	return riverqueue.NewClient(riverpgxv5.New(b.pool), config)
@@ -78,7 +78,7 @@ func riverJobs(quantity int) []riverqueue.InsertManyParams {
 
 // riverInsert measures inserts of so many jobs each.
 func (b *bench) riverInsert(ctx context.Context, each int) (figure, error) {
-	client, err := b.riverClient(nil)
+	client, err := b.riverClient(nil, 0)
 	if err != nil {
 		return figure{}, err
 	}
@@ -96,9 +96,9 @@ func (b *bench) riverInsert(ctx context.Context, each int) (figure, error) {
 }
 
 // riverWork measures how fast so many workers do jobs.
-func (b *bench) riverWork(ctx context.Context, quantity int) (f figure, err error) {
+func (b *bench) riverWork(ctx context.Context, quantity int, cooldown time.Duration) (f figure, err error) {
 	w := &riverWorker{pool: b.pool}
-	client, err := b.riverClient(w)
+	client, err := b.riverClient(w, cooldown)
 	if err != nil {
 		return f, err
 	}

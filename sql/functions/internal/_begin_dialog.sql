@@ -47,8 +47,9 @@ begin
     expires := sb_internal._now() + _begin_dialog.lifetime;
   end if;
 
-  -- Against service and contract being dropped: who looks later sees what the drop has left.
-  if sb_internal._share_names(_begin_dialog.from_service, _begin_dialog.on_contract) then
+  -- Against service and contract being dropped: who looks later sees what the drop has left. The other service,
+  -- which need not be there, for the first SEND, mostly in this transaction.
+  if sb_internal._share_names(_begin_dialog.from_service, _begin_dialog.on_contract, _begin_dialog.to_service) then
     perform 1
        from sb_internal.service as s
        join sb_internal.contract as k on k.name = _begin_dialog.on_contract

@@ -29,7 +29,7 @@ begin
       select 1
         from sb_internal.endpoint as e
        where e.conversation_handle = _claim.conversation_handle
-         and e.conversation_group_id = claimed
+         and e.conversation_group_id is not distinct from claimed
          and (exists (
                select 1
                  from sb_internal.message as m

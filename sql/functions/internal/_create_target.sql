@@ -1,9 +1,9 @@
 create or replace function sb_internal._create_target(
   e sb_internal.endpoint,
+  own sb_internal.service_status,
+  target sb_internal.service_status,
   out outcome text,
-  out queue_id integer,
-  out priority smallint,
-  out has_activation_event boolean
+  out priority smallint
 )
   returns record
   language plpgsql
@@ -12,24 +12,8 @@ create or replace function sb_internal._create_target(
   security invoker
   set search_path = pg_catalog, pg_temp
 as $$
-declare
-  target record;
 begin
   outcome := 'wait';
-  -- A service being dropped is then simply missing.
-  if sb_internal._share_names(e.far_service, null) then
-    perform 1
-       from sb_internal.service as s
-      where s.name = e.far_service
-        for share;  -- also against alter_service: see _hold_service
-  end if;
-  select t.service_id, t.service_owner, t.senders, t.queue_id, t.is_accepting, t.is_poison_watched,
-         t.has_activation_event, t.contracts, t.broker_instance, t.has_priorities, t.is_local_only,
-         o.service_name as own_name, o.service_owner as own
-    into target
-    from sb_internal.service_status as t
-    join sb_internal.service_status as o on o.service_id = e.service_id
-   where t.service_name = e.far_service;
   -- Where there is no route but AutoCreatedLocal, the way of everything leads here.
   if (target.is_local_only and (e.far_broker_instance is null or e.far_broker_instance = target.broker_instance::text))
       is not true
@@ -52,8 +36,8 @@ begin
   then
     return;
   end if;
-  if target.own <> target.service_owner
-    and not sb_internal._may(target.own, target.service_owner, target.senders)
+  if own.service_owner <> target.service_owner
+    and not sb_internal._may(own.service_owner, target.service_owner, target.senders)
   then
     outcome := 'error';
     perform sb_internal._error_endpoint(e.conversation_handle, -8494,
@@ -68,18 +52,18 @@ begin
   end if;
 
   priority := case
-    when target.has_priorities then sb_internal._priority(e.service_contract_id, target.service_id, target.own_name)
+    when target.has_priorities then sb_internal._priority(e.service_contract_id, target.service_id, own.service_name)
     else 5::smallint
   end;
-  queue_id := target.queue_id;
-  has_activation_event := target.has_activation_event;
   if sb_internal._create_endpoint(e.peer_handle, e.conversation_handle, null, target.service_id, e.service_contract_id,
-    false, target.own_name, target.broker_instance::text, e.lifetime, priority) is not null
+    false, own.service_name, target.broker_instance::text, e.lifetime, priority) is not null
   then
     outcome := 'created';
   end if;
 end
 $$;
-comment on function sb_internal._create_target(sb_internal.endpoint) is
-  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
-revoke all on function sb_internal._create_target(sb_internal.endpoint) from public;
+comment on function sb_internal._create_target(
+  sb_internal.endpoint, sb_internal.service_status, sb_internal.service_status) is
+  'Creates the target endpoint of a dialog for its first message, in a group of its own with the id of the handle; own is the service of the initiator, target what _find_target returns. outcome: created; wait when the message has to stay in the transmission queue (no route, service missing, queue off, broker off); error when the dialog failed for good and its Error is in the queue of the initiator (-8490, -8494, -8408).';
+revoke all on function sb_internal._create_target(
+  sb_internal.endpoint, sb_internal.service_status, sb_internal.service_status) from public;

@@ -46,7 +46,9 @@ begin
     if not found and e.is_initiator and row_waiting.message_sequence_number = 0 then
       select t.outcome
         into outcome
-        from sb_internal._create_target(e) as t;
+        from sb_internal.service_status as o
+       cross join lateral sb_internal._create_target(e, o, sb_internal._find_target(e.far_service)) as t
+       where o.service_id = e.service_id;
       exit when outcome = 'wait';
       if outcome = 'created' then
         select p.conversation_group_id, p.priority, p.state, s.queue_id

@@ -35,7 +35,7 @@ begin
              select 1
                from sb_internal.endpoint as e
               where e.conversation_handle = _lock_group_of.conversation_handle
-                and e.conversation_group_id = seen
+                and e.conversation_group_id is not distinct from seen
                 and e.state <> 'DO'
                 and not exists (
                   select 1
@@ -49,7 +49,7 @@ begin
       perform 1
          from sb_internal.endpoint as e
         where e.conversation_handle = _lock_group_of.conversation_handle
-          and e.conversation_group_id = seen
+          and e.conversation_group_id is not distinct from seen
           and e.state <> 'DO';
       if not found then
         perform sb_internal._raise('SB003');

@@ -85,7 +85,7 @@ begin
                 select 1
                   from sb_internal.endpoint as e
                  where e.conversation_handle = _lock_named_group.for_conversation
-                   and e.conversation_group_id = named
+                   and e.conversation_group_id is not distinct from named
                    and e.state <> 'DO'));
         if not found or (_lock_named_group.deadline > sb_internal._now()
           and not sb_internal._has_message(_lock_named_group.for_conversation, named))

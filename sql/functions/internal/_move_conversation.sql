@@ -46,7 +46,7 @@ begin
       perform 1
          from sb_internal.endpoint as o
         where o.conversation_handle = e.conversation_handle
-          and o.conversation_group_id = e.conversation_group_id
+          and o.conversation_group_id is not distinct from e.conversation_group_id
           and o.state <> 'DO'
           and locked = (
             select count(*)
@@ -83,6 +83,8 @@ begin
   update sb_internal.endpoint as o
      set conversation_group_id = _move_conversation.conversation_group_id
    where o.conversation_handle = e.conversation_handle;
+  -- SEND takes an endpoint that its transaction has written for one that it has begun, with the lock of this name.
+  perform sb_internal._share_names(e.far_service, null);
   perform sb_internal._lock_counter(e.conversation_handle);
   -- Messages before due rows, as alter_service.
   update sb_internal.message as m

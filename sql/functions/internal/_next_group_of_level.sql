@@ -81,7 +81,7 @@ begin
       select 1
         from sb_internal.endpoint as e
        where e.conversation_handle = candidate.conversation_handle
-         and e.conversation_group_id = candidate.conversation_group_id
+         and e.conversation_group_id is not distinct from candidate.conversation_group_id
          and e.state <> 'DO')
     then
       tried := tried || candidate.conversation_group_id;
@@ -128,7 +128,7 @@ begin
         select 1
           from sb_internal.endpoint as e
          where e.conversation_handle = candidate.conversation_handle
-           and e.conversation_group_id = stepped
+           and e.conversation_group_id is not distinct from stepped
            and e.state <> 'DO')
       then
         stepped_to := candidate.queuing_order;

@@ -1,5 +1,6 @@
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
--- calls probes an index, and the settings keep the planner from anything else. jit: what the settings
+-- calls probes an index, and the settings keep the planner from anything else. "is not distinct from" keeps
+-- it from the index of groups where the handle says which row: by the plan both are one. jit: what the settings
 -- make expensive on paper would be compiled, for longer than it runs.
 create or replace function sb_internal._receive(
   caller name,
@@ -158,7 +159,7 @@ begin
                 limit 1) as m
               join sb_internal.message_type as t on t.message_type_id = m.message_type_id
              where o.conversation_handle = conversation
-               and o.conversation_group_id = held
+               and o.conversation_group_id is not distinct from held
                and o.state <> 'DO';
             if not found or e.is_due then
               -- A rival has taken it just now, or the group is another one by now; or a timer, whose turn _next_group
@@ -225,7 +226,8 @@ begin
       if remaining > 0 and _receive.for_conversation is null then
         return query
           select t.*
-            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining, q.is_retention_enabled) as t;
+            from sb_internal._take_group(q.queue_id, held, q.priority_levels, remaining,
+              q.is_retention_enabled, returned) as t;
         get diagnostics remaining = row_count;
         returned := returned + remaining;
       end if;

@@ -21,7 +21,8 @@ as $$
 declare
   e sb_internal.endpoint;
   c record;
-  target record;
+  target sb_internal.service_status;
+  created record;
   single bytea;
   quantity integer := 1;
   last_sequence bigint;
@@ -67,9 +68,9 @@ begin
     returning n.message_sequence_number, n.is_waiting into last_sequence, is_waiting;
     exit when found;
     is_waiting := false;
-    -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet, and there is
-    -- no peer to look at. (In a subtransaction the ids differ, and it goes the long way. Or not begun, but moved:
-    -- then its counter is locked, and there is no peer either.)
+    -- Begun in this very transaction, which is how most dialogs start: nobody else can see it yet, there is no
+    -- peer to look at, and the service that it goes to cannot be dropped (_share_names). In a subtransaction the ids
+    -- differ, and it goes the long way. Or not begun, but moved: the same holds.
     with counted as (
       insert into sb_internal.send_counter (conversation_handle, message_sequence_number)
       select b.conversation_handle, quantity - 1
@@ -77,6 +78,7 @@ begin
        where b.conversation_handle = _send.conversation_handle
          and b.xmin = pg_current_xact_id()::xid
          and b.is_initiator
+         and current_setting('transaction_isolation') = 'read committed'
       returning send_counter.message_sequence_number)
     select h as endpoint, n.message_sequence_number, o.queue_owner, o.receivers, o.is_queue_enabled,
            o.is_retention_enabled, t.message_type_id, t.validation, t.is_sent_by_initiator as is_allowed,
@@ -86,11 +88,13 @@ begin
              select 1
                from sb_internal.message as m
               where m.conversation_handle = h.conversation_handle
-                and m.message_type_id in (1, 2)) as is_ended, null::integer as peer_service_id
+                and m.message_type_id in (1, 2)) as is_ended, null::integer as peer_service_id,
+           o as own, d as target
       into c
       from counted as n
       join sb_internal.endpoint as h on h.conversation_handle = _send.conversation_handle
       join sb_internal.service_status as o on o.service_id = h.service_id
+      left join sb_internal.service_status as d on d.service_name = h.far_service
       left join sb_internal.contract_message as t
         on t.service_contract_id = h.service_contract_id
        and t.message_type_name = _send.message_type;
@@ -159,7 +163,8 @@ begin
              select 1
                from sb_internal.message as m
               where m.conversation_handle = h.conversation_handle
-                and m.message_type_id in (1, 2)) as is_ended, p.service_id as peer_service_id
+                and m.message_type_id in (1, 2)) as is_ended, p.service_id as peer_service_id,
+           o as own, null::sb_internal.service_status as target
       into c
       from sb_internal.endpoint as h
       join sb_internal.service_status as o on o.service_id = h.service_id
@@ -231,13 +236,14 @@ begin
       return null;
     end if;
     -- An assignment: a function in FROM costs as much again as this one.
-    target := sb_internal._create_target(e);
-    if target.outcome = 'error' then
+    target := case when is_new then c.target else sb_internal._find_target(e.far_service) end;
+    created := sb_internal._create_target(e, c.own, target);
+    if created.outcome = 'error' then
       return null;
     end if;
-    is_direct := target.outcome = 'created';
+    is_direct := created.outcome = 'created';
     c.conversation_group_id := e.peer_handle;
-    c.priority := target.priority;
+    c.priority := created.priority;
     c.queue_id := target.queue_id;
     c.has_activation_event := target.has_activation_event;
   elsif is_direct and c.is_poison_watched

@@ -3,7 +3,8 @@ create or replace function sb_internal._take_group(
   group_id uuid,
   priority_levels smallint[],
   max_messages bigint,
-  is_retained boolean
+  is_retained boolean,
+  taken_before bigint
 )
   returns table (status smallint, priority smallint, queuing_order bigint, conversation_group_id uuid,
     conversation_handle uuid, message_sequence_number bigint, service_name text, service_id integer,
@@ -20,7 +21,7 @@ declare
   candidate record;
   last_order bigint;
   taken bigint;
-  total bigint := 0::bigint;
+  total bigint := _take_group.taken_before;
   is_small constant boolean := (
     select count(*) <= 16
       from (
@@ -100,7 +101,7 @@ begin
         select 1
           from sb_internal.endpoint as e
          where e.conversation_handle = candidate.conversation_handle
-           and e.conversation_group_id = _take_group.group_id);
+           and e.conversation_group_id is not distinct from _take_group.group_id);
       return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
       get diagnostics taken = row_count;
       total := total + taken;
@@ -117,14 +118,15 @@ begin
     for candidate in
       select e.conversation_handle
         from sb_internal.endpoint as e
+       cross join lateral (
+         select 1
+           from sb_internal.message as m
+          where m.conversation_handle = e.conversation_handle
+          limit 1) as m
        where e.conversation_group_id = _take_group.group_id
          and e.state <> 'DO'
        order by e.priority desc
     loop
-      continue when not exists (
-        select 1
-          from sb_internal.message as m
-         where m.conversation_handle = candidate.conversation_handle);
       return query select t.* from sb_internal._take(candidate.conversation_handle, max_messages, _take_group.is_retained) as t;
       get diagnostics taken = row_count;
       max_messages := max_messages - taken;
@@ -135,6 +137,6 @@ begin
   end if;
 end
 $$;
-comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) is
-  'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). The caller holds the group lock.';
-revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean) from public;
+comment on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean, bigint) is
+  'Takes what a group has ready, at most max_messages: conversations by priority, whole ones one after another (R-179). taken_before: how many the caller has taken from it already. The caller holds the group lock.';
+revoke all on function sb_internal._take_group(integer, uuid, smallint[], bigint, boolean, bigint) from public;
