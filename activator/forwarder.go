@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgsbroker/sbroker/sbroker"
 )
 
@@ -85,7 +87,10 @@ func (f *forwarder) maintain(ctx context.Context) {
 			continue
 		}
 		callCtx, cancel := context.WithTimeout(ctx, deliveryTimeout)
-		err := sbroker.New(f.a.control).Maintain(callCtx)
+		// Whatever the database's default: above read committed loose ends are not tied.
+		err := pgx.BeginTxFunc(callCtx, f.a.control, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			return sbroker.New(tx).Maintain(callCtx)
+		})
 		cancel()
 		switch {
 		case err == nil || ctx.Err() != nil:

@@ -5097,7 +5097,7 @@ comment on function sb.error_broker_conversations() is
   'ALTER DATABASE SET ERROR_BROKER_CONVERSATIONS: every conversation gets an Error -9719 and is to be ended by its application; the broker is enabled and keeps its instance (R-121). Admins only. Errors: 42501, 25001 above read committed. Locks: the catalog, then all messaging tables: waits until no transaction uses them and holds off new ones until commit.';
 revoke all on function sb.error_broker_conversations() from public;
 -- sqlgen:end functions/admin/error_broker_conversations.sql
--- sqlgen:begin functions/admin/maintain.sql sha256:3aaef929328d6b05db69c16e9bc05543c638c5a07dd7b714638b6134ce48768c
+-- sqlgen:begin functions/admin/maintain.sql sha256:ee17c146a55efff8a90ba2230c4bf2361d085875c1a8fbc780e18f62eb3b57e7
 create or replace function sb.maintain()
   returns void
   language sql
@@ -5108,7 +5108,7 @@ begin atomic
   select sb_internal._maintain(current_user);
 end;
 comment on function sb.maintain() is
-  'Housekeeping, bounded and never needed for correctness: removes orphaned messages, what conversations ended above read committed have left, and leftovers of dropped queues, delivers what can be delivered, writes down reached poison limits, repeats activation events, drops roles that no longer exist from the access lists. Skips what is locked. For admins; call it about once a minute (the activator does).';
+  'Housekeeping, bounded and never needed for correctness: removes orphaned messages, what conversations ended above read committed have left (in read committed only), and leftovers of dropped queues, delivers what can be delivered, writes down reached poison limits, repeats activation events, drops roles that no longer exist from the access lists. Skips what is locked. For admins; call it about once a minute (the activator does).';
 revoke all on function sb.maintain() from public;
 -- sqlgen:end functions/admin/maintain.sql
 -- sqlgen:begin functions/activation/_activation_plan.sql sha256:0740e95b9937df968fccc2f9d486d3d297366fb82ec5e0f6ccd200485aeb9b90
