@@ -14103,7 +14103,7 @@ comment on function sb_internal._raise(text, text[], text) is
   'Raises the registered error code, its message filled in with args; details are key=value pairs. Never returns.';
 revoke all on function sb_internal._raise(text, text[], text) from public;
 -- sqlgen:end functions/internal/_raise.sql
--- sqlgen:begin functions/internal/_receive.sql sha256:0366f509d65fecd380b5cd61b58cb48d74a1af5a266d810c13a55b8567e3e8fe
+-- sqlgen:begin functions/internal/_receive.sql sha256:fad3a147cb8de2d989c0482072dfedbb5066e7c9da08568ee62ec762f2244867
 -- Plans are made once a session, perhaps while the queue is empty: every statement here and in what it
 -- calls probes an index, and the settings keep the planner from anything else. "is not distinct from" keeps
 -- it from the index of groups where the handle says which row: by the plan both are one. jit: what the settings
@@ -14193,6 +14193,11 @@ begin
     if _receive.for_conversation is not null or _receive.for_group is not null then
       held := sb_internal._lock_named_group(q.queue_id, _receive.for_conversation, _receive.for_group,
         _receive.timeout, deadline);
+      -- It may have waited long, and the queue may be another by now.
+      q.is_retention_enabled := (
+        select o.is_retention_enabled
+          from sb_internal.queue as o
+         where o.queue_id = q.queue_id);
       conversation := _receive.for_conversation;
     else
       if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then

@@ -112,7 +112,7 @@ func TestProcedureThatCannotBeCalled(t *testing.T) {
 	want(t, "waiting, and nothing is counted", s.a.Query("select ready_messages, is_on, consecutive_rollbacks from sb.queue_statistics where queue_name = 'RightQueue'"), "2|t|0")
 	s.a.Exec("grant execute on function app.handle to " + s.executor)
 	s.a.Exec("select sb.alter_queue('RightQueue', max_queue_readers => 2)") // looks at once
-	s.eventually("handled", seen, "one two")
+	s.eventually("handled, by two at a time", "select coalesce(string_agg(body, ' ' order by body), '') from public.seen", "one two")
 	s.a.Exec("drop function app.handle")
 	start(s.a, "three")
 	pgtest.Eventually(t, 30*time.Second, func() bool {

@@ -87,6 +87,11 @@ begin
     if _receive.for_conversation is not null or _receive.for_group is not null then
       held := sb_internal._lock_named_group(q.queue_id, _receive.for_conversation, _receive.for_group,
         _receive.timeout, deadline);
+      -- It may have waited long, and the queue may be another by now.
+      q.is_retention_enabled := (
+        select o.is_retention_enabled
+          from sb_internal.queue as o
+         where o.queue_id = q.queue_id);
       conversation := _receive.for_conversation;
     else
       if is_common and remaining = 1 and cardinality(q.priority_levels) = 1 and not q.is_retention_enabled then
