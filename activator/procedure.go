@@ -73,7 +73,7 @@ func (r *sqlRunner) what() string {
 	if r.program != nil {
 		return r.procedure
 	}
-	return "activation procedure " + r.procedure
+	return "activation procedure " + r.procedure + " as " + r.executeAs
 }
 
 // reuse returns a connection that an earlier reader has left.

@@ -97,7 +97,7 @@ const (
 	CodeFromServiceMismatch Code = "S9610"
 	// CodeActivationUserMissing: activation role %s does not exist.
 	CodeActivationUserMissing Code = "S9613"
-	// CodeActivationProcedureInvalid: activation procedure %s does not exist.
+	// CodeActivationProcedureInvalid: there is no activation procedure %s.
 	CodeActivationProcedureInvalid Code = "S9614"
 	// CodeValidationFailed: the message body is not valid for message type %s.
 	CodeValidationFailed Code = "S9615"

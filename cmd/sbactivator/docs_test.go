@@ -122,7 +122,7 @@ type shop struct {
 func readmeShop(t *testing.T) *shop {
 	t.Helper()
 	db := pgtest.Empty(t)
-	s := &shop{db: db, names: map[string]string{"mydb": db.Name}}
+	s := &shop{db: db, names: map[string]string{"shopdb": db.Name}}
 	for _, name := range []string{"shop_owner", "shop_reader", "shop_app", "sbactivator"} {
 		s.names[name] = db.CreateRole(t, name)
 	}
@@ -148,7 +148,7 @@ func (s *shop) url(role string) string { return s.db.URLAs(s.names[role]) }
 
 func (s *shop) run(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
-	name := regexp.MustCompile(`\b(mydb|shop_owner|shop_reader|shop_app|sbactivator)\b`)
+	name := regexp.MustCompile(`\b(shopdb|shop_owner|shop_reader|shop_app|sbactivator)\b`)
 	sql = name.ReplaceAllStringFunc(sql, func(word string) string { return s.names[word] })
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatalf("%v:\n%s", err, sql)

@@ -180,7 +180,7 @@ var provocations = []struct {
 		},
 	},
 	{
-		check: "queue-off", what: `Queue "S" is stopped. 0 messages wait in it, 1 for it.`, mends: true,
+		check: "queue-off", what: `Queue "S" is stopped. 0 messages wait in it, and 1 in the transmission queue for it.`, mends: true,
 		sick: func(t *testing.T, p *patient) {
 			p.exec(t, twoServices+"select sb.alter_queue('S', enabled => false);"+dialog)
 		},

@@ -37,7 +37,7 @@ through a pooler in transaction mode.`,
 		Short: "Undo the newest version; all conversations and messages go with the last one",
 		Long: `Undo the newest version, or everything; all conversations and messages go with the last version.
 
-Asks first at a terminal, unless --yes. Elsewhere --all needs --yes when there are conversations.`,
+Asks first at a terminal, unless --yes. Elsewhere --all needs --yes when there are queues or conversations.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return migrated(cmd, func(url string) error {
@@ -112,22 +112,26 @@ func confirmDown(cmd *cobra.Command, url string, all bool) error {
 	if err != nil || state.Version == 0 {
 		return err
 	}
-	has, err := migrate.HasConversations(cmd.Context(), url)
+	has, err := migrate.FindContents(cmd.Context(), url)
 	if err != nil {
 		return err
 	}
+	what := "sb with its queues, services and everything else"
+	if has.Conversations {
+		what += ", all conversations and messages too"
+	}
+	if len(has.StateTables) > 0 {
+		what += "; what is left of state tables (" + strings.Join(has.StateTables, ", ") + ") nothing empties any more"
+	}
 	if !atTerminal {
-		if has {
-			return errors.New("there are conversations, which would go with sb, and no terminal to ask at: pass --yes")
+		if has.Queues || has.Conversations {
+			return fmt.Errorf("this would remove %s, and there is no terminal to ask at: pass --yes", what)
 		}
 		return nil
 	}
 	question := fmt.Sprintf("Undo version %d of sb?", state.Version)
 	if all || state.Version == 1 {
-		question = "Remove sb with its queues, services and everything else?"
-		if has {
-			question = "Remove sb with its queues, services and everything else, all conversations and messages too?"
-		}
+		question = "Remove " + what + "?"
 	}
 	return confirm(cmd.Context(), cmd, question, "nothing was undone")
 }

@@ -16,7 +16,7 @@ func newVersionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			version, commit := buildVersion()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "version %s\ncommit  %s\nschema  %d\n", version, commit, migrations.Latest())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "version %s\ncommit  %s\nschema  %d (what this program needs; migrate status says what a database has)\n", version, commit, migrations.Latest())
 			return err
 		},
 	}

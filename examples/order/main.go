@@ -12,6 +12,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: order DATABASE-URL ITEM")
+	}
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, os.Args[1])
 	if err != nil {

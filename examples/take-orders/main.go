@@ -14,6 +14,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: take-orders DATABASE-URL")
+	}
 	a, err := activator.New(activator.Config{DatabaseURL: os.Args[1], Logger: slog.Default()})
 	if err != nil {
 		log.Fatal(err)

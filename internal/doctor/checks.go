@@ -78,6 +78,9 @@ func counted(n, one, many string) string {
 	return "case " + n + " when 1 then '1 " + one + "' else " + n + " || ' " + many + "' end"
 }
 
+// schemaOlder is looked at first: much of the rest may not be there yet.
+const schemaOlder = "schema-older"
+
 // checks is every check. A query names objects in its sentences with double quotes, and in what it offers to copy with
 // format's %L and %I. Lines of that are separated by \x1e, because a name may hold line breaks of its own.
 var checks = []check{
@@ -85,7 +88,7 @@ var checks = []check{
 	// The installation and the server.
 	// ---------------------------------------------------------------------------------------------
 	{
-		name: "schema-older", severity: Error,
+		name: schemaOlder, severity: Error,
 		why: "The program calls functions that the database does not have yet.",
 		query: `
 select format('The database has version %s of sb; this program needs version %s.', coalesce(b.schema_version, 0), @schema_version::bigint),
@@ -185,7 +188,7 @@ select format('The clocks of this machine and of the database server differ by %
 		name: "queue-poison", severity: Error,
 		why: "A message that makes its reader fail each time would be tried for ever. Mend the reader before you start the queue again.",
 		query: `
-select format('Queue "%s" is stopped by poison handling: %s received from it and rolled back. %s in it, %s for it.', q.name,
+select format('Queue "%s" is stopped by poison handling: %s received from it and rolled back. %s in it, and %s in the transmission queue for it.', q.name,
          case when s.consecutive_rollbacks > 0 then ` + counted("s.consecutive_rollbacks", "transaction", "transactions in a row") + `
               else 'too many transactions in a row (how many is forgotten)' end,
          ` + counted("s.ready_messages", "message waits", "messages wait") + `, s.transmission_backlog),
@@ -198,7 +201,7 @@ select format('Queue "%s" is stopped by poison handling: %s received from it and
 		name: "queue-off", severity: Error,
 		why: "Receives from a stopped queue fail with S9617, and what is sent to it waits in the transmission queue.",
 		query: `
-select format('Queue "%s" is stopped. %s in it, %s for it.', q.name,
+select format('Queue "%s" is stopped. %s in it, and %s in the transmission queue for it.', q.name,
          ` + counted("s.ready_messages", "message waits", "messages wait") + `, s.transmission_backlog),
        format('select sb.alter_queue(%L, enabled => true);', q.name)
   from ` + queues + `

@@ -128,6 +128,7 @@ select r.rolsuper, pg_catalog.pg_has_role(r.oid, d.datdba, 'usage'), pg_catalog.
 		return nil, err
 	}
 	asks.isAdmin = isAdmin
+	isOlder := false // then some look for what is not there yet
 	for _, c := range checks {
 		switch {
 		case slices.Contains(opts.Skip, c.name):
@@ -141,10 +142,14 @@ select r.rolsuper, pg_catalog.pg_has_role(r.oid, d.datdba, 'usage'), pg_catalog.
 			if ctx.Err() != nil || tx.Conn().IsClosed() {
 				return nil, err
 			}
+			if isOlder {
+				continue
+			}
 			// One that takes too long, or finds a database it does not know, must not hide what the others find.
 			found = []Finding{{What: "This could not be checked: " + message(err) + ".", Mend: "-- nothing to copy"}}
 			c.severity = Warning
 		}
+		isOlder = isOlder || c.name == schemaOlder && len(found) > 0
 		for _, f := range found {
 			f.Check, f.Severity, f.Why, f.MendBy = c.name, c.severity, c.why, asks.other(c.by, f.Mend)
 			r.Findings = append(r.Findings, f)

@@ -80,13 +80,20 @@ func Down(ctx context.Context, url string, all bool) error {
 	return m.down(ctx, all)
 }
 
-// HasConversations reports whether there are conversations, with or without messages, that would go with sb.
-func HasConversations(ctx context.Context, url string) (bool, error) {
+// Contents are what somebody has made of sb, and would miss if sb were removed.
+type Contents struct {
+	Queues        bool
+	Conversations bool
+	StateTables   []string // they would stay, as tables that nothing empties any more
+}
+
+// FindContents looks what there is.
+func FindContents(ctx context.Context, url string) (Contents, error) {
 	m, err := newMigrator(url, migrations.FS)
 	if err != nil {
-		return false, err
+		return Contents{}, err
 	}
-	return m.hasConversations(ctx)
+	return m.contents(ctx)
 }
 
 // Status only reads, so it works on a standby too.
@@ -233,21 +240,30 @@ func (m *migrator) status(ctx context.Context) (State, error) {
 	return state, err
 }
 
-// hasConversations reports whether there is anything that removing sb would destroy.
-func (m *migrator) hasConversations(ctx context.Context) (has bool, err error) {
+func (m *migrator) contents(ctx context.Context) (c Contents, err error) {
 	conn, err := pgx.ConnectConfig(ctx, m.config)
 	if err != nil {
-		return false, err
+		return c, err
 	}
 	defer closeConn(conn)
 	if err := become(ctx, conn); err != nil {
-		return false, err
+		return c, err
 	}
-	if err := conn.QueryRow(ctx, `select to_regclass('sb_internal.endpoint') is not null`).Scan(&has); err != nil || !has {
-		return false, err
+	var is bool
+	if err := conn.QueryRow(ctx, `select to_regclass('sb_internal.endpoint') is not null`).Scan(&is); err != nil || !is {
+		return c, err
 	}
-	err = conn.QueryRow(ctx, `select exists (select from sb_internal.endpoint)`).Scan(&has)
-	return has, err
+	err = conn.QueryRow(ctx, `
+select exists (select from sb_internal.queue as q where q.queue_id >= 65536), exists (select from sb_internal.endpoint),
+       array(
+         select r.conrelid::regclass::text
+           from pg_constraint as r
+           join pg_class as t on t.oid = r.conrelid
+          where r.confrelid = 'sb.conversation_group'::regclass
+            and r.contype = 'f'
+            and t.relnamespace not in ('sb'::regnamespace, 'sb_internal'::regnamespace)
+          order by 1)`).Scan(&c.Queues, &c.Conversations, &c.StateTables)
+	return c, err
 }
 
 func (m *migrator) repair(ctx context.Context) (changed bool, err error) {

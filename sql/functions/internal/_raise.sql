@@ -196,7 +196,7 @@ begin
       _hint := 'create the role or pass another execute_as';
       _detail := concat_ws(' ', _detail, 'sql_server_number=9613');
     when 'S9614' then
-      _message := 'activation procedure %s does not exist';
+      _message := 'there is no activation procedure %s';
       _hint := 'pass schema.name of a function or procedure without arguments';
       _detail := concat_ws(' ', _detail, 'sql_server_number=9614');
     when 'S9615' then
@@ -282,7 +282,7 @@ begin
       _hint := e'see the function''s comment: \\df+ or obj_description';
     when '42501' then
       _message := 'role %s may not %s';
-      _hint := 'ask the owner of the object or an admin of sb for the right';
+      _hint := 'the owner of the object or an admin of sb grants rights; membership in a role is granted by whoever administers that role';
     when '42602' then
       _message := '%s name %s is not valid';
       _hint := 'use 1 to 128 characters, 256 for a remote service';

@@ -13,7 +13,14 @@ begin
   if not sb_internal._may_become(_require_run_as.caller, _require_run_as.role) then
     perform sb_internal._raise('42501', array[_require_run_as.caller::text,
       'let an activation procedure run as role ' || _require_run_as.role],
-      format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller));
+      case
+        when (
+          select r.rolsuper
+            from pg_roles as r
+           where r.rolname = _require_run_as.role)
+        then 'reason=a superuser'
+        else format('cure=grant %I to %I', _require_run_as.role, _require_run_as.caller)
+      end);
   end if;
 end
 $$;
