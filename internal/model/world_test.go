@@ -340,6 +340,10 @@ func (m *model) fail(s *session) {
 	s.entries = s.entries[:s.lastSave()]
 	s.failed = s.open
 	s.partial++
+	if len(s.entries) == 0 {
+		// Not in a savepoint: it has ended, for all who wait for it, and only has to say so still.
+		s.transactions++
+	}
 }
 
 // rivals are the other sessions that hold a lock which excludes this one.

@@ -216,6 +216,9 @@ func (p *process) ends(began time.Time) {
 		p.t.Errorf("process %d does not end", p.cmd.Process.Pid)
 		return
 	}
+	if p.log.String() == "" {
+		return // so young that it had not got round to handling signals
+	}
 	// The shutdown timeout, and what cleaning up may take.
 	if took := time.Since(began); p.err != nil || took > atMost(15*time.Second) {
 		p.t.Errorf("process %d ended after %v: %v", p.cmd.Process.Pid, took, p.err)

@@ -138,6 +138,10 @@ func (b *bench) wakeUps(ctx context.Context, quantity int) ([]float64, error) {
 
 func (b *bench) riverWakeUps(ctx context.Context, quantity int) ([]float64, error) {
 	w := &riverWorker{pool: b.pool, wake: make(chan time.Time, 1)}
+	// What the round before has left unfinished would be handled first, and every wake-up be taken for the next.
+	if _, err := b.pool.Exec(ctx, `truncate river_job`); err != nil {
+		return nil, err
+	}
 	client, err := b.riverClient(w, riverqueue.FetchCooldownMin)
 	if err != nil {
 		return nil, err
