@@ -14384,7 +14384,7 @@ comment on function sb_internal._receive(name, text, integer, uuid, uuid, interv
   'RECEIVE behind sb.receive.';
 revoke all on function sb_internal._receive(name, text, integer, uuid, uuid, interval) from public;
 -- sqlgen:end functions/internal/_receive.sql
--- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:9a2191ac6ac593789be57138d7a6a4e9733ed431e27878b51229f4da5933cac8
+-- sqlgen:begin functions/internal/_refresh_service_status.sql sha256:9072e64acd02c58276744ddab9d2311a6368e471606f78baafd35e2e2bb17ab7
 create or replace function sb_internal._refresh_service_status()
   returns trigger
   language plpgsql
@@ -14400,10 +14400,9 @@ begin
   stale := array(
     select s.service_id
       from sb_internal.service as s
-     where case tg_table_name
-             when 'queue' then s.queue_id = (changed ->> 'queue_id')::integer
-             when 'service' then s.service_id = (changed ->> 'service_id')::integer
-             when 'service_contract' then s.service_id = (changed ->> 'service_id')::integer
+     where case
+             when tg_table_name = 'queue' then s.queue_id = (changed ->> 'queue_id')::integer
+             when tg_table_name in ('service', 'service_contract') then s.service_id = (changed ->> 'service_id')::integer
              else true
            end);
   -- The poison limit switches a queue off without the catalog lock. Wait for such a rival here, and look at what it
@@ -14424,16 +14423,10 @@ begin
             where a.service_id = s.service_id
             order by a.service_contract_id),
          b.broker_instance, cardinality(b.priority_levels) > 1,
-         not exists (
-           select 1
-             from sb_internal.route as r
-            where r.remote_service_name is not null
-               or r.broker_instance is not null
-               or r.lifetime is not null
-               or r.address <> 'LOCAL')
-         and exists (
-           select 1
-             from sb_internal.route as r)
+         coalesce((
+           select bool_and(r.remote_service_name is null and r.broker_instance is null and r.lifetime is null
+             and r.address = 'LOCAL')
+             from sb_internal.route as r), false)
     from sb_internal.service as s
     join sb_internal.queue as q on q.queue_id = s.queue_id
    cross join sb_internal.broker as b

@@ -216,7 +216,7 @@ func (p *process) ends(began time.Time) {
 		p.t.Errorf("process %d does not end", p.cmd.Process.Pid)
 		return
 	}
-	if p.log.String() == "" {
+	if p.log.String() == "" && p.err != nil && p.err.Error() == "signal: terminated" {
 		return // so young that it had not got round to handling signals
 	}
 	// The shutdown timeout, and what cleaning up may take.

@@ -13,10 +13,9 @@ begin
   stale := array(
     select s.service_id
       from sb_internal.service as s
-     where case tg_table_name
-             when 'queue' then s.queue_id = (changed ->> 'queue_id')::integer
-             when 'service' then s.service_id = (changed ->> 'service_id')::integer
-             when 'service_contract' then s.service_id = (changed ->> 'service_id')::integer
+     where case
+             when tg_table_name = 'queue' then s.queue_id = (changed ->> 'queue_id')::integer
+             when tg_table_name in ('service', 'service_contract') then s.service_id = (changed ->> 'service_id')::integer
              else true
            end);
   -- The poison limit switches a queue off without the catalog lock. Wait for such a rival here, and look at what it
@@ -37,16 +36,10 @@ begin
             where a.service_id = s.service_id
             order by a.service_contract_id),
          b.broker_instance, cardinality(b.priority_levels) > 1,
-         not exists (
-           select 1
-             from sb_internal.route as r
-            where r.remote_service_name is not null
-               or r.broker_instance is not null
-               or r.lifetime is not null
-               or r.address <> 'LOCAL')
-         and exists (
-           select 1
-             from sb_internal.route as r)
+         coalesce((
+           select bool_and(r.remote_service_name is null and r.broker_instance is null and r.lifetime is null
+             and r.address = 'LOCAL')
+             from sb_internal.route as r), false)
     from sb_internal.service as s
     join sb_internal.queue as q on q.queue_id = s.queue_id
    cross join sb_internal.broker as b
